@@ -1,0 +1,51 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The one piece of state outside a context: a thread's newest message, as errno is. */
+static _Thread_local char message[1024];
+
+fth_err fth_fail(fth_err code, const char *format, ...) {
+    char text[sizeof message]; /* the arguments may point into message itself */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    memcpy(message, text, sizeof text);
+    return code;
+}
+
+fth_err fth_fail_in(fth_err code, const char *format, ...) {
+    char context[512], whole[sizeof message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(context, sizeof context, format, args);
+    va_end(args);
+    int length = snprintf(whole, sizeof whole, "%s: ", context);
+    if (length > 0 && (size_t)length < sizeof whole)
+        snprintf(whole + length, sizeof whole - (size_t)length, "%s", message);
+    memcpy(message, whole, sizeof whole);
+    return code;
+}
+
+const char *fth_error_message(void) {
+    return message;
+}
+
+int fth_exit_status(fth_err code) {
+    switch (code) {
+    case FTH_OK: return 0;
+    case FTH_USAGE:
+    case FTH_BAD_CONFIG:
+    case FTH_BAD_INPUT:
+    case FTH_NOT_FOUND: return 2;
+    case FTH_DIVERGED: return 3;
+    case FTH_STOPPED: return 130;
+    case FTH_IO:
+    case FTH_NO_MEMORY:
+    case FTH_FAILED: return 1;
+    }
+    return 1;
+}
