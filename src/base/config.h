@@ -1,0 +1,64 @@
+/* config.h: what a model is: its sizes, its method and its special ids (CONTRACTS 1.1).
+ *
+ * Data only; the fields have the names of the keys of config.json. io/config.h reads and writes
+ * the file. The method and its options are kept as they were given: only the methods themselves
+ * know which ids and options exist. */
+#ifndef FTH_BASE_CONFIG_H
+#define FTH_BASE_CONFIG_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef enum fth_arch { FTH_ENCDEC, FTH_ENC, FTH_DEC } fth_arch;
+typedef enum fth_share { FTH_SHARE_NONE, FTH_SHARE_DEC, FTH_SHARE_ALL } fth_share;
+typedef enum fth_activation { FTH_RELU, FTH_GELU } fth_activation;
+typedef enum fth_positions { FTH_SINUSOIDAL, FTH_LEARNED } fth_positions;
+typedef enum fth_option_type { FTH_OPT_NUMBER, FTH_OPT_STRING, FTH_OPT_BOOL } fth_option_type;
+
+enum { FTH_MAX_METHOD_OPTIONS = 16 };
+
+/* One entry of method_options. */
+typedef struct fth_method_option {
+    char key[32];
+    fth_option_type type;
+    double number; /* FTH_OPT_NUMBER: the value; FTH_OPT_BOOL: 0 or 1 */
+    char text[64]; /* FTH_OPT_STRING: the value */
+} fth_method_option;
+
+typedef struct fth_config {
+    fth_arch arch;
+    char method[32]; /* an id of METHODS B.0 */
+    int32_t n_options;
+    fth_method_option options[FTH_MAX_METHOD_OPTIONS]; /* [n_options] */
+    int32_t encoder_layers, decoder_layers;            /* 0 for a stack that is not there */
+    int32_t d_model, ffn_dim, heads;
+    int32_t src_vocab, tgt_vocab; /* 0 for a stack that is not there */
+    fth_share share;
+    fth_activation activation;
+    fth_positions positions;
+    int32_t max_positions;
+    double layer_norm_eps;
+    double encoder_layer_norm_eps, decoder_layer_norm_eps; /* resolved: what each stack uses */
+    double dropout, attention_dropout, activation_dropout, word_dropout;
+    int32_t bos, pad, eos, unk;
+    int64_t step; /* completed updates */
+} fth_config;
+
+/* A 6-6 encoder-decoder of width 512 without a method: the caller names one. */
+fth_config fth_config_default(void);
+
+/* Checks every rule that needs no knowledge of a method. FTH_BAD_CONFIG names the key, its value
+ * and the rule. */
+fth_err fth_config_validate(const fth_config *c);
+
+/* The number of logits: tgt_vocab, or src_vocab in a model without a decoder. */
+int32_t fth_config_output_vocab(const fth_config *c);
+
+/* The names that config.json and the command line use; NULL outside the enum. */
+const char *fth_arch_name(fth_arch arch);
+const char *fth_share_name(fth_share share);
+const char *fth_activation_name(fth_activation activation);
+const char *fth_positions_name(fth_positions positions);
+
+#endif
