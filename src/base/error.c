@@ -18,15 +18,14 @@ fth_err fth_fail(fth_err code, const char *format, ...) {
 }
 
 fth_err fth_fail_in(fth_err code, const char *format, ...) {
-    char context[512], whole[sizeof message];
+    char context[512], whole[sizeof context + 2 + sizeof message];
     va_list args;
     va_start(args, format);
     vsnprintf(context, sizeof context, format, args);
     va_end(args);
-    int length = snprintf(whole, sizeof whole, "%s: ", context);
-    if (length > 0 && (size_t)length < sizeof whole)
-        snprintf(whole + length, sizeof whole - (size_t)length, "%s", message);
-    memcpy(message, whole, sizeof whole);
+    snprintf(whole, sizeof whole, "%s: %s", context, message);
+    whole[sizeof message - 1] = '\0';
+    memcpy(message, whole, sizeof message);
     return code;
 }
 

@@ -1,0 +1,181 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+static fth_err fail_path(const char *doing, const char *path) {
+    fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND : FTH_IO;
+    return fth_fail(code, "%s: cannot %s: %s", path, doing, strerror(errno));
+}
+
+/* Reads to the end; the size of a regular file is known, that of a pipe is not. */
+static fth_err read_all(int fd, const char *path, char **data, size_t *size) {
+    struct stat st;
+    size_t capacity = 4096, length = 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) capacity = (size_t)st.st_size + 1;
+    char *text = malloc(capacity);
+    for (;;) {
+        if (!text) return fth_fail(FTH_NO_MEMORY, "%s: no memory for %zu bytes", path, capacity);
+        ssize_t got = read(fd, text + length, capacity - length);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            free(text);
+            return fail_path("read", path);
+        }
+        if (got == 0) break;
+        length += (size_t)got;
+        if (length < capacity) continue;
+        char *more = realloc(text, capacity *= 2);
+        if (!more) free(text);
+        text = more;
+    }
+    text[length] = '\0'; /* there is always room: the loop leaves only with length < capacity */
+    *data = text;
+    *size = length;
+    return FTH_OK;
+}
+
+fth_err fth_file_read(const char *path, char **data, size_t *size) {
+    *data = NULL;
+    *size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_path("open", path);
+    fth_err err = read_all(fd, path, data, size);
+    close(fd);
+    return err;
+}
+
+static fth_err write_all(int fd, const char *path, const char *data, size_t size) {
+    while (size) {
+        ssize_t put = write(fd, data, size);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return fail_path("write", path);
+        data += put;
+        size -= (size_t)put;
+    }
+    return FTH_OK;
+}
+
+/* The folder a path lies in, malloc'd. */
+static char *parent_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static fth_err sync_parent(const char *path) {
+    char *parent = parent_of(path);
+    if (!parent) return fth_fail(FTH_NO_MEMORY, "%s: no memory for its folder's name", path);
+    fth_err err = fth_sync_dir(parent);
+    free(parent);
+    return err;
+}
+
+/* Opens a new file beside path; its name goes to *name. open() and not mkstemp(), so that the
+ * user's umask decides who may read the result. */
+static fth_err open_beside(const char *path, char **name, int *fd) {
+    for (int attempt = 0; attempt < 100; attempt++) {
+        *name = fth_strdup_printf("%s.tmp-%ld-%d", path, (long)getpid(), attempt);
+        if (!*name) return fth_fail(FTH_NO_MEMORY, "%s: no memory for a temporary name", path);
+        *fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (*fd >= 0) return FTH_OK;
+        int reason = errno;
+        free(*name);
+        *name = NULL;
+        errno = reason;
+        if (reason != EEXIST) break;
+    }
+    return fail_path("write", path);
+}
+
+static fth_err replace_file(const char *path, const void *data, size_t size) {
+    char *name = NULL;
+    int fd = -1;
+    FTH_TRY(open_beside(path, &name, &fd));
+    fth_err err = write_all(fd, path, data, size);
+    if (!err && fsync(fd) != 0) err = fail_path("write", path);
+    if (close(fd) != 0 && !err) err = fail_path("write", path);
+    if (!err && rename(name, path) != 0) err = fail_path("write", path);
+    if (err) unlink(name);
+    free(name);
+    return err ? err : sync_parent(path);
+}
+
+static fth_err write_in_place(const char *path, const void *data, size_t size) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return fail_path("write", path);
+    fth_err err = write_all(fd, path, data, size);
+    if (close(fd) != 0 && !err) err = fail_path("write", path);
+    return err;
+}
+
+fth_err fth_file_write(const char *path, const void *data, size_t size) {
+    struct stat st;
+    if (stat(path, &st) != 0) return replace_file(path, data, size);
+    if (!S_ISREG(st.st_mode)) return write_in_place(path, data, size);
+    char *target = realpath(path, NULL); /* replace what a link points to, not the link */
+    if (!target) return fail_path("write", path);
+    fth_err err = replace_file(target, data, size);
+    free(target);
+    return err;
+}
+
+static fth_err make_dir(const char *path) {
+    struct stat st;
+    if (mkdir(path, 0777) == 0) return FTH_OK;
+    int reason = errno;
+    if (reason == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return FTH_OK;
+    return fth_fail(FTH_IO, "%s: cannot make the folder: %s", path, strerror(reason));
+}
+
+fth_err fth_make_dirs(const char *path) {
+    char *part = strdup(path);
+    if (!part) return fth_fail(FTH_NO_MEMORY, "%s: no memory for its name", path);
+    fth_err err = FTH_OK;
+    for (char *p = part; *p && !err; p++) {
+        if (*p != '/' || p == part) continue;
+        *p = '\0';
+        err = make_dir(part);
+        *p = '/';
+    }
+    if (!err) err = make_dir(part);
+    free(part);
+    return err;
+}
+
+fth_err fth_sync_dir(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return fail_path("open the folder", path);
+    fth_err err = FTH_OK;
+    /* some file systems cannot sync a folder, and say so with EINVAL */
+    if (fsync(fd) != 0 && errno != EINVAL) err = fail_path("sync the folder", path);
+    close(fd);
+    return err;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where) {
+    (void)st, (void)kind, (void)where;
+    if (remove(path) == 0 || errno == ENOENT) return 0;
+    return fth_fail(FTH_IO, "%s: cannot remove: %s", path, strerror(errno));
+}
+
+fth_err fth_remove_tree(const char *path) {
+    struct stat st;
+    if (lstat(path, &st) != 0) return errno == ENOENT ? FTH_OK : fail_path("remove", path);
+    int result = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (result < 0) return fth_fail(FTH_IO, "%s: cannot remove: %s", path, strerror(errno));
+    return (fth_err)result;
+}
+
+int fth_file_exists(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0;
+}

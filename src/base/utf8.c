@@ -1,0 +1,46 @@
+#include "base/utf8.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The length of the character that begins at p, of which left bytes are there; 0 when invalid. */
+static size_t character(const unsigned char *p, size_t left) {
+    unsigned char low = 0x80, high = 0xBF; /* what the second byte may be */
+    size_t length;
+    if (p[0] < 0x80) return 1;
+    if (p[0] >= 0xC2 && p[0] <= 0xDF)
+        length = 2;
+    else if (p[0] >= 0xE0 && p[0] <= 0xEF)
+        length = 3;
+    else if (p[0] >= 0xF0 && p[0] <= 0xF4)
+        length = 4;
+    else
+        return 0;
+    if (p[0] == 0xE0) low = 0xA0;  /* shorter forms exist */
+    if (p[0] == 0xED) high = 0x9F; /* surrogates */
+    if (p[0] == 0xF0) low = 0x90;  /* shorter forms exist */
+    if (p[0] == 0xF4) high = 0x8F; /* above U+10FFFF */
+    if (left < length || p[1] < low || p[1] > high) return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    return length;
+}
+
+size_t fth_utf8_valid_prefix(const char *text, size_t length) {
+    const unsigned char *p = (const unsigned char *)text;
+    size_t at = 0;
+    while (at < length) {
+        uint64_t eight; /* most text is mostly ASCII: look at eight bytes at once */
+        if (length - at >= 8) {
+            memcpy(&eight, p + at, 8);
+            if (!(eight & UINT64_C(0x8080808080808080))) {
+                at += 8;
+                continue;
+            }
+        }
+        size_t step = character(p + at, length - at);
+        if (!step) break;
+        at += step;
+    }
+    return at;
+}
