@@ -1,0 +1,129 @@
+/* backend.h: what a backend is: memory, one kernel per kind of operation, and the work on the flat
+ * arenas of parameters. `ref` (double, naive) has every entry and is the oracle; `cpu` starts from
+ * ref's table and overrides; `cuda` has every entry of its own. */
+#ifndef FTH_BACKEND_BACKEND_H
+#define FTH_BACKEND_BACKEND_H
+
+#include "graph/batch.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+typedef enum fth_dtype { FTH_F64, FTH_F32, FTH_BF16 } fth_dtype;
+
+static inline size_t fth_dtype_size(fth_dtype t) {
+    return t == FTH_F64 ? 8 : t == FTH_F32 ? 4 : 2;
+}
+
+typedef enum fth_precision { FTH_FP32, FTH_PREC_BF16 } fth_precision;
+
+typedef struct fth_backend fth_backend;
+
+/* An opened backend. Backends extend it (first member of their own struct). */
+typedef struct fth_device {
+    const fth_backend *backend;
+    fth_precision precision;
+    int threads;
+    /* What the classes of values mean here. */
+    fth_dtype real, full;
+} fth_device;
+
+/* A value as a kernel sees it. Pointers are fixed when the program is made. */
+typedef struct fth_tensor {
+    void *data;      /* first element */
+    int64_t ld;      /* elements from row to row (a view's base width) */
+    int64_t rows;    /* FIXED extent: rows; else the capacity */
+    int32_t width;   /* columns */
+    fth_dtype dtype; /* real, full; parameters: matrices real, vectors full */
+    fth_extent extent;
+} fth_tensor;
+
+/* What kernels run in: resolved values, the batch, the step. */
+typedef struct fth_exec {
+    fth_device *device;
+    const fth_graph *graph;
+    const fth_tensor *tensor;    /* [n_values] */
+    int64_t rows[FTH_N_EXTENTS]; /* rows of the batch at hand, by extent (FIXED: unused) */
+    int64_t capacity[FTH_N_EXTENTS];
+    fth_batch batch;
+    fth_step step;
+    void *scratch; /* shared by all kernels, each uses it only while it runs */
+    int64_t scratch_bytes;
+} fth_exec;
+
+/* The tensor of an operand, NULL when it is absent. */
+static inline const fth_tensor *fth_arg(const fth_exec *ex, fth_val v) {
+    return v ? &ex->tensor[v] : NULL;
+}
+
+/* Rows to work on now. */
+static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {
+    return t->extent == FTH_ROWS_FIXED ? t->rows : ex->rows[t->extent];
+}
+
+/* A coefficient of a join as a number: STEP slots resolved, learned ones give 1 (the kernel
+ * multiplies with the operand). */
+static inline double fth_coef_now(const fth_exec *ex, const fth_coef *c) {
+    return c->kind == FTH_COEF_STEP ? c->value * ex->step.slots[c->slot] : c->value;
+}
+
+typedef fth_err (*fth_kernel)(fth_exec *ex, const fth_op *op);
+
+/* Bytes of scratch a kernel needs for an operation at the given capacity; NULL entry: none. */
+typedef int64_t (*fth_scratch)(const fth_device *dev, const fth_graph *g, const fth_op *op,
+                               const int64_t capacity[FTH_N_EXTENTS]);
+
+/* One update of Adam over ranges of the flat arenas (METHODS A.9). */
+typedef struct fth_adam_range {
+    int64_t begin, end; /* elements */
+    float lr_scale;     /* multiplies the learning rate (that of the decay too) */
+} fth_adam_range;
+
+typedef struct fth_adam {
+    int64_t update; /* t, from 1 */
+    double lr, beta1, beta2, eps, weight_decay;
+    double grad_scale; /* clipping factor, multiplies every gradient */
+    const fth_adam_range *range;
+    int32_t n_ranges;
+} fth_adam;
+
+/* The flat arenas of one set of parameters on a device; n elements each, zero padded. */
+typedef struct fth_arenas {
+    int64_t n;
+    void *master;  /* dtype full: the parameters */
+    void *weights; /* dtype real: the copy that products read; == master when real == full */
+    void *grad;    /* dtype full; NULL when only running forward */
+    void *m, *v;   /* dtype full: Adam's moments; NULL when not training */
+} fth_arenas;
+
+struct fth_backend {
+    const char *name;
+    fth_err (*open)(const fth_backend *self, fth_precision precision, int threads,
+                    fth_device **out);
+    void (*close)(fth_device *dev);
+    /* Memory of the device, zeroed, 64-byte aligned or better. */
+    fth_err (*alloc)(fth_device *dev, int64_t bytes, void **out);
+    void (*release)(fth_device *dev, void *data);
+    fth_err (*upload)(fth_device *dev, void *to, const void *from, int64_t bytes);
+    fth_err (*download)(fth_device *dev, void *to, const void *from, int64_t bytes);
+    fth_err (*zero)(fth_device *dev, void *data, int64_t bytes);
+    /* Free and total memory of the device in bytes. */
+    fth_err (*memory)(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes);
+    /* Runs all operations of ex->graph in order. NULL: the program walks the kernels itself. */
+    fth_err (*run)(fth_exec *ex);
+    /* Called when a program is made and freed: a place for captured graphs and the like. */
+    fth_err (*prepare)(fth_exec *ex, void **own);
+    void (*unprepare)(fth_device *dev, void *own);
+    /* Over flat arenas: sum of squares (in double), Adam, and master -> weights. */
+    fth_err (*sum_squares)(fth_device *dev, const void *full, int64_t n, double *out);
+    fth_err (*adam)(fth_device *dev, const fth_arenas *a, const fth_adam *args);
+    fth_err (*refresh_weights)(fth_device *dev, const fth_arenas *a);
+    fth_kernel kernel[FTH_N_KINDS];
+    fth_scratch scratch[FTH_N_KINDS];
+};
+
+/* The backends of this build. A device that is absent returns FTH_USAGE with the reason. */
+const fth_backend *fth_backend_ref(void);
+const fth_backend *fth_backend_cpu(void);
+const fth_backend *fth_backend_cuda(void); /* NULL when built without CUDA */
+
+#endif

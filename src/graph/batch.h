@@ -1,0 +1,41 @@
+/* batch.h: what changes from run to run: the tokens, and the numbers of the step. */
+#ifndef FTH_GRAPH_BATCH_H
+#define FTH_GRAPH_BATCH_H
+
+#include <stdint.h>
+
+/* One side of a packed batch: sentences end to end, pads left out. */
+typedef struct fth_packed_side {
+    int32_t rows;           /* tokens */
+    int32_t max_len;        /* longest sentence */
+    const int32_t *ids;     /* [rows] input tokens */
+    const int32_t *pos;     /* [rows] index of the token in its sentence, from 0 */
+    const int32_t *targets; /* [rows] expected tokens, negative: no loss; NULL: none */
+    const int32_t *offsets; /* [n_sent + 1] first row of each sentence */
+    const int32_t *order;   /* [rows] rows sorted by id, equal ids in row order: lets the
+                               embedding's gradient be summed without collisions */
+} fth_packed_side;
+
+typedef struct fth_batch {
+    int32_t n_sent;
+    fth_packed_side side[2]; /* by fth_side; an absent side has rows 0 */
+    /* generation only (attention_cached): */
+    const int32_t *slot;    /* [tgt rows] cache row that takes the new key and value */
+    const int32_t *history; /* [tgt rows, history_pitch] cache rows of a hypothesis, oldest first,
+                               the new one included */
+    int32_t history_pitch;
+    const int32_t *length;  /* [tgt rows] how many of them */
+} fth_batch;
+
+enum { FTH_STEP_SLOTS = 4 };
+
+/* The numbers of an update. */
+typedef struct fth_step {
+    uint64_t seed;
+    uint32_t update;                /* t, from 1: dropout draws by it */
+    double slots[FTH_STEP_SLOTS];   /* set by the method: slot 0 is the alpha that logs show */
+    double loss_scale;              /* 1 / target tokens of the whole update */
+    int64_t row_base[2];            /* by fth_side: rows of this update in earlier micro-batches */
+} fth_step;
+
+#endif
