@@ -48,6 +48,7 @@ typedef struct fth_exec {
     fth_step step;
     void *scratch; /* shared by all kernels, each uses it only while it runs */
     int64_t scratch_bytes;
+    void *own; /* what the backend's prepare made */
 } fth_exec;
 
 /* The tensor of an operand, NULL when it is absent. */
@@ -111,8 +112,8 @@ struct fth_backend {
     /* Runs all operations of ex->graph in order. NULL: the program walks the kernels itself. */
     fth_err (*run)(fth_exec *ex);
     /* Called when a program is made and freed: a place for captured graphs and the like. */
-    fth_err (*prepare)(fth_exec *ex, void **own);
-    void (*unprepare)(fth_device *dev, void *own);
+    fth_err (*prepare)(fth_exec *ex);
+    void (*unprepare)(fth_exec *ex);
     /* Over flat arenas: sum of squares (in double), Adam, and master -> weights. */
     fth_err (*sum_squares)(fth_device *dev, const void *full, int64_t n, double *out);
     fth_err (*adam)(fth_device *dev, const fth_arenas *a, const fth_adam *args);
