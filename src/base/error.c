@@ -7,12 +7,19 @@
 /* The one piece of state outside a context: a thread's newest message, as errno is. */
 static _Thread_local char message[1024];
 
+/* A message stays one line and harmless on a terminal, whatever name or value it quotes. */
+static void keep_printable(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127) *text = '?';
+}
+
 fth_err fth_fail(fth_err code, const char *format, ...) {
     char text[sizeof message]; /* the arguments may point into message itself */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    keep_printable(text);
     memcpy(message, text, sizeof text);
     return code;
 }
@@ -23,6 +30,7 @@ fth_err fth_fail_in(fth_err code, const char *format, ...) {
     va_start(args, format);
     vsnprintf(context, sizeof context, format, args);
     va_end(args);
+    keep_printable(context);
     snprintf(whole, sizeof whole, "%s: %s", context, message);
     whole[sizeof message - 1] = '\0';
     memcpy(message, whole, sizeof message);
