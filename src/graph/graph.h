@@ -54,6 +54,7 @@ typedef struct fth_value {
     int32_t column;   /* a view: first column in base */
     fth_val base;     /* a view of columns of this value; 0: it owns its storage */
     int64_t offset;   /* PARAM, GRAD: first element in the flat arena */
+    int32_t producer; /* the operation that makes it, -1: none */
     bool keep;        /* readable after the run: its place is not used again */
     const double *constant; /* CONST: rows * width numbers, owned by the graph's arena */
 } fth_value;
@@ -120,8 +121,18 @@ const char *fth_kind_name(fth_kind kind);
 void fth_graph_init(fth_graph *g);
 void fth_graph_fini(fth_graph *g);
 
-/* Adds a value or an operation; on failure sets g->err and returns 0 / NULL. */
+/* Adds a value or an operation; on failure sets g->err and returns 0 / NULL. The pointer to an
+ * operation is good until the next one is added. */
 fth_val fth_graph_value(fth_graph *g, fth_value v);
 fth_op *fth_graph_op(fth_graph *g, fth_kind kind, int n_in, int n_out);
+
+/* A fresh arena value with the extent, rows, width and class of another. */
+fth_val fth_graph_like(fth_graph *g, fth_val v);
+
+/* A view of columns [column, column + width) of a value that owns its storage. */
+fth_val fth_graph_columns(fth_graph *g, fth_val base, int column, int width);
+
+/* Sets an output of an operation and notes who makes the value. */
+void fth_graph_output(fth_graph *g, fth_op *op, int index, fth_val v);
 
 #endif

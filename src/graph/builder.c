@@ -1,0 +1,394 @@
+#include "graph/builder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/op.h"
+
+static bool broken(const fth_builder *b) {
+    return b->graph->err != FTH_OK;
+}
+
+static void set_error(fth_builder *b, fth_err err) {
+    if (b->graph->err == FTH_OK) b->graph->err = err;
+}
+
+/* Adds an operation that belongs to the current place. */
+static fth_op *add_op(fth_builder *b, fth_kind kind, int n_in, int n_out) {
+    if (broken(b)) return NULL;
+    fth_op *op = fth_graph_op(b->graph, kind, n_in, n_out);
+    if (!op) return NULL;
+    op->stack = b->stack;
+    op->sub = b->sub;
+    op->layer = b->layer;
+    return op;
+}
+
+static const fth_value *value_of(const fth_builder *b, fth_val v) {
+    return &b->graph->value[v];
+}
+
+/* A new value with the rows of another and its own width and class. */
+static fth_val rows_like(fth_builder *b, fth_val v, int64_t width, fth_class class) {
+    fth_value made = {.storage = FTH_IN_ARENA,
+                      .class = class,
+                      .extent = value_of(b, v)->extent,
+                      .rows = value_of(b, v)->rows,
+                      .width = (int32_t)width,
+                      .producer = -1};
+    return fth_graph_value(b->graph, made);
+}
+
+static fth_drop drop_of(fth_builder *b, double p) {
+    /* Every place takes its number, dropped or not: a rate set to 0 changes no other mask. */
+    uint32_t site = b->sites++;
+    return (fth_drop){.p = b->dropout ? (float)p : 0.0f, .site = site};
+}
+
+/* ---- parameters ---- */
+
+static void full_name(const fth_builder *b, const char *suffix, char *name, size_t size) {
+    const char *stack = b->stack == FTH_ENCODER ? "encoder." : "decoder.";
+    if (b->stack == FTH_NO_STACK)
+        snprintf(name, size, "%s", suffix);
+    else if (b->layer < 0)
+        snprintf(name, size, "%s%s", stack, suffix);
+    else
+        snprintf(name, size, "%slayers.%d.%s", stack, b->layer, suffix);
+}
+
+fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows,
+                      int64_t width, fth_init init, const char *const *suffixes) {
+    if (broken(b)) return 0;
+    int64_t offset = 0;
+    for (int i = 0; i < count; i++) {
+        char name[128];
+        full_name(b, suffixes[i], name, sizeof name);
+        fth_param wanted = {.name = name,
+                            .role = roles[i],
+                            .stack = b->stack,
+                            .sub = b->sub,
+                            .layer = b->layer,
+                            .rank = rows ? 2 : 1,
+                            .shape = {rows ? rows : width, rows ? width : 1},
+                            .adjacent = i > 0,
+                            .init = init};
+        int32_t index = 0;
+        fth_err err = fth_params_declare(b->params, &wanted, &index);
+        if (err != FTH_OK) {
+            set_error(b, err);
+            return 0;
+        }
+        if (i == 0) offset = b->params->param[index].offset;
+    }
+    fth_value v = {.storage = FTH_IN_PARAM,
+                   .class = fth_role_is_matrix(roles[0]) ? FTH_REAL : FTH_FULL,
+                   .extent = FTH_ROWS_FIXED,
+                   .rows = rows ? rows * count : 1,
+                   .width = (int32_t)(rows ? width : width * count),
+                   .offset = offset,
+                   .producer = -1};
+    return fth_graph_value(b->graph, v);
+}
+
+fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width, fth_init init,
+                     const char *suffix) {
+    return fth_params_at(b, &role, 1, rows, width, init, &suffix);
+}
+
+fth_val fth_param_row(fth_builder *b, fth_val param, int64_t row, int64_t width) {
+    if (broken(b)) return 0;
+    fth_value v = *value_of(b, param);
+    v.offset += row * v.width;
+    v.rows = 1;
+    v.width = (int32_t)width;
+    return fth_graph_value(b->graph, v);
+}
+
+fth_norm_params fth_norm_at(fth_builder *b, int64_t width, const char *suffix) {
+    const fth_init one = {.rule = FTH_INIT_CONST, .value = 1}, zero = {.rule = FTH_INIT_CONST};
+    char name[96];
+    snprintf(name, sizeof name, "%s.weight", suffix);
+    fth_val gain = fth_param_at(b, FTH_ROLE_GAIN, 0, width, one, name);
+    snprintf(name, sizeof name, "%s.bias", suffix);
+    fth_val bias = fth_param_at(b, FTH_ROLE_NORM_BIAS, 0, width, zero, name);
+    double eps = b->stack == FTH_ENCODER ? b->config->encoder_layer_norm_eps
+                                         : b->config->decoder_layer_norm_eps;
+    return (fth_norm_params){.gain = gain, .bias = bias, .eps = eps};
+}
+
+/* ---- operations ---- */
+
+fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions) {
+    fth_drop word = drop_of(b, b->config->word_dropout), drop = drop_of(b, b->config->dropout);
+    fth_op *op = add_op(b, FTH_KIND_embed, EMBED_N_IN, EMBED_N_OUT);
+    if (!op) return 0;
+    op->u.embed.side = side;
+    op->u.embed.scale = (float)sqrt((double)b->config->d_model);
+    op->u.embed.drop = drop;
+    op->u.embed.word = word;
+    op->u.embed.keep_first = side == FTH_TGT; /* METHODS A.7 */
+    op->in[EMBED_TABLE] = table;
+    op->in[EMBED_POS] = positions;
+    fth_value y = {.storage = FTH_IN_ARENA,
+                   .class = FTH_REAL,
+                   .extent = side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT,
+                   .width = b->config->d_model,
+                   .producer = -1};
+    fth_val v = fth_graph_value(b->graph, y);
+    fth_graph_output(b->graph, op, EMBED_Y, v);
+    return v;
+}
+
+fth_val fth_linear(fth_builder *b, fth_val x, fth_val weight, fth_val bias, fth_act act) {
+    fth_op *op = add_op(b, FTH_KIND_linear, LINEAR_N_IN, LINEAR_N_OUT);
+    if (!op) return 0;
+    int64_t n = value_of(b, weight)->rows;
+    op->u.linear.act = act;
+    op->in[LINEAR_X] = x;
+    op->in[LINEAR_W] = weight;
+    op->in[LINEAR_B] = bias;
+    fth_val y = rows_like(b, x, n, FTH_REAL);
+    fth_graph_output(b->graph, op, LINEAR_Y, y);
+    if (act == FTH_ACT_GELU && b->backward)
+        fth_graph_output(b->graph, op, LINEAR_PRE, rows_like(b, x, n, FTH_REAL));
+    return broken(b) ? 0 : y;
+}
+
+fth_val fth_columns(fth_builder *b, fth_val x, int column, int width) {
+    return broken(b) ? 0 : fth_graph_columns(b->graph, x, column, width);
+}
+
+static fth_extent pairs_of(const fth_attention_spec *spec) {
+    if (spec->q_side != spec->k_side) return FTH_ROWS_CROSS_PAIRS;
+    return spec->q_side == FTH_SRC ? FTH_ROWS_SRC_PAIRS : FTH_ROWS_TGT_PAIRS;
+}
+
+static fth_val cached_attention(fth_builder *b, fth_op *op, const fth_val qkv[3],
+                                const fth_attention_spec *spec, fth_val scores) {
+    memcpy(op->in, qkv, sizeof(fth_val) * 3);
+    op->in[ATT_CACHED_PREV] = spec->previous;
+    op->in[ATT_CACHED_KCACHE] = spec->key_cache;
+    op->in[ATT_CACHED_VCACHE] = spec->value_cache;
+    fth_val o = rows_like(b, qkv[0], value_of(b, qkv[0])->width, FTH_REAL);
+    fth_graph_output(b->graph, op, ATT_CACHED_O, o);
+    if (scores) fth_graph_output(b->graph, op, ATT_CACHED_SCORES, scores);
+    return o;
+}
+
+static fth_val full_attention(fth_builder *b, fth_op *op, const fth_val qkv[3],
+                              const fth_attention_spec *spec, fth_val scores) {
+    memcpy(op->in, qkv, sizeof(fth_val) * 3);
+    op->in[ATT_PREV] = spec->previous;
+    fth_val o = rows_like(b, qkv[0], value_of(b, qkv[0])->width, FTH_REAL);
+    fth_graph_output(b->graph, op, ATT_O, o);
+    if (b->backward)
+        fth_graph_output(b->graph, op, ATT_LSE,
+                         rows_like(b, qkv[0], b->config->heads, FTH_FULL));
+    if (scores) fth_graph_output(b->graph, op, ATT_SCORES, scores);
+    return o;
+}
+
+fth_val fth_attention(fth_builder *b, fth_val q, fth_val k, fth_val v,
+                      const fth_attention_spec *spec, fth_val *scores) {
+    bool cached = spec->key_cache != 0;
+    fth_drop drop = drop_of(b, b->config->attention_dropout);
+    fth_val stored = 0;
+    if (spec->carry && !broken(b))
+        stored = fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_ARENA,
+                                                       .class = FTH_FULL,
+                                                       .extent = pairs_of(spec),
+                                                       .width = b->config->heads,
+                                                       .producer = -1});
+    if (scores) *scores = stored;
+    fth_op *op = cached ? add_op(b, FTH_KIND_attention_cached, ATT_CACHED_N_IN, ATT_CACHED_N_OUT)
+                        : add_op(b, FTH_KIND_attention, ATT_N_IN, ATT_N_OUT);
+    if (!op) return 0;
+    op->u.attention.q_side = spec->q_side;
+    op->u.attention.k_side = spec->k_side;
+    op->u.attention.heads = b->config->heads;
+    op->u.attention.causal = spec->causal;
+    op->u.attention.scale = (float)(1 / sqrt((double)b->config->d_model / b->config->heads));
+    op->u.attention.divisor = spec->divisor > 0 ? (float)spec->divisor : 1.0f;
+    op->u.attention.drop = drop;
+    const fth_val qkv[3] = {q, k, v};
+    fth_val o = cached ? cached_attention(b, op, qkv, spec, stored)
+                       : full_attention(b, op, qkv, spec, stored);
+    return broken(b) ? 0 : o;
+}
+
+/* One value in, one of the same shape out. */
+static fth_op *unary(fth_builder *b, fth_kind kind, int n_in, fth_val x, fth_val *y) {
+    *y = 0;
+    fth_op *op = add_op(b, kind, n_in, 1);
+    if (!op) return NULL;
+    op->in[0] = x;
+    *y = fth_graph_like(b->graph, x);
+    fth_graph_output(b->graph, op, 0, *y);
+    return broken(b) ? NULL : op;
+}
+
+fth_val fth_activate(fth_builder *b, fth_val x, fth_act act) {
+    fth_val y;
+    fth_op *op = unary(b, FTH_KIND_activation, ACT_N_IN, x, &y);
+    if (op) op->u.linear.act = act;
+    return y;
+}
+
+fth_val fth_dropout(fth_builder *b, fth_val x, double p) {
+    fth_drop drop = drop_of(b, p);
+    if (drop.p <= 0) return x;
+    fth_val y;
+    fth_op *op = unary(b, FTH_KIND_dropout, DROP_N_IN, x, &y);
+    if (op) op->u.dropout.drop = drop;
+    return y;
+}
+
+fth_val fth_scale_shift(fth_builder *b, fth_val x, fth_val scale, fth_val shift) {
+    fth_val y;
+    fth_op *op = unary(b, FTH_KIND_scale_shift, SHIFT_N_IN, x, &y);
+    if (!op) return 0;
+    op->in[SHIFT_S] = scale;
+    op->in[SHIFT_C] = shift;
+    return y;
+}
+
+fth_val fth_head_scale(fth_builder *b, fth_val x, fth_val gamma, int heads) {
+    fth_val y;
+    fth_op *op = unary(b, FTH_KIND_head_scale, HEADS_N_IN, x, &y);
+    if (!op) return 0;
+    op->in[HEADS_GAMMA] = gamma;
+    op->u.head_scale.heads = heads;
+    return y;
+}
+
+fth_val fth_mix(fth_builder *b, fth_val weights, const fth_val *x, int n) {
+    fth_op *op = add_op(b, FTH_KIND_mix, n + 1, 1);
+    if (!op) return 0;
+    op->in[MIX_W] = weights;
+    memcpy(op->in + MIX_X0, x, sizeof *x * (size_t)n);
+    fth_val y = fth_graph_like(b->graph, x[0]);
+    fth_graph_output(b->graph, op, MIX_Y, y);
+    return broken(b) ? 0 : y;
+}
+
+/* ---- join and norm ---- */
+
+fth_coef fth_const(double value) {
+    return (fth_coef){.kind = FTH_COEF_CONST, .value = value};
+}
+
+fth_coef fth_slot(int slot) {
+    return (fth_coef){.kind = FTH_COEF_STEP, .slot = slot, .value = 1};
+}
+
+fth_coef fth_learned(fth_builder *b, fth_val param) {
+    bool scalar = broken(b) || value_of(b, param)->width == 1;
+    return (fth_coef){
+        .kind = scalar ? FTH_COEF_SCALAR : FTH_COEF_VECTOR, .value = 1, .param = param};
+}
+
+fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch, fth_coef c,
+                  fth_val e) {
+    fth_drop drop = drop_of(b, b->config->dropout);
+    fth_op *op = add_op(b, FTH_KIND_join, JOIN_N_IN, JOIN_N_OUT);
+    if (!op) return 0;
+    op->u.join.r = r;
+    op->u.join.a = a;
+    op->u.join.c = c;
+    op->u.join.drop = drop;
+    op->in[JOIN_X] = x;
+    op->in[JOIN_F] = branch;
+    op->in[JOIN_E] = e;
+    op->in[JOIN_R] = r.param;
+    op->in[JOIN_A] = a.param;
+    op->in[JOIN_C] = c.param;
+    fth_val z = fth_graph_like(b->graph, x);
+    fth_graph_output(b->graph, op, JOIN_Z, z);
+    return broken(b) ? 0 : z;
+}
+
+fth_val fth_join(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch) {
+    return fth_join3(b, r, x, a, branch, fth_const(0), 0);
+}
+
+fth_val fth_norm(fth_builder *b, fth_val x, fth_norm_params norm) {
+    if (broken(b)) return 0;
+    int32_t made_by = value_of(b, x)->producer;
+    fth_op *op;
+    if (made_by >= 0 && b->graph->op[made_by].kind == FTH_KIND_join) {
+        op = &b->graph->op[made_by]; /* the sum and its norm are one pass over memory */
+        op->kind = FTH_KIND_join_norm;
+    } else {
+        op = add_op(b, FTH_KIND_norm, JOIN_N_IN, JOIN_N_OUT);
+        if (!op) return 0;
+        op->in[JOIN_X] = x;
+    }
+    op->u.join.eps = norm.eps;
+    op->in[JOIN_GAIN] = norm.gain;
+    op->in[JOIN_BIAS] = norm.bias;
+    fth_val y = fth_graph_like(b->graph, x);
+    fth_graph_output(b->graph, op, JOIN_Y, y);
+    fth_graph_output(b->graph, op, JOIN_STATS, rows_like(b, x, 2, FTH_FULL));
+    return broken(b) ? 0 : y;
+}
+
+/* ---- loss, constants ---- */
+
+fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, double smoothing,
+                  bool per_token) {
+    fth_loss loss = {0};
+    fth_op *op = add_op(b, FTH_KIND_xent, XENT_N_IN, XENT_N_OUT);
+    if (!op) return loss;
+    op->u.xent.side = side;
+    op->u.xent.smoothing = smoothing;
+    op->in[XENT_X] = x;
+    op->in[XENT_W] = weight;
+    loss.sums = fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_ARENA,
+                                                      .class = FTH_FULL,
+                                                      .extent = FTH_ROWS_FIXED,
+                                                      .rows = 1,
+                                                      .width = 2,
+                                                      .keep = true,
+                                                      .producer = -1});
+    fth_graph_output(b->graph, op, XENT_LOSS, loss.sums);
+    if (per_token) {
+        loss.token_nll = rows_like(b, x, 1, FTH_FULL);
+        fth_graph_output(b->graph, op, XENT_NLL, loss.token_nll);
+        fth_keep(b, loss.token_nll);
+    }
+    return loss;
+}
+
+fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, const double *numbers) {
+    if (broken(b)) return 0;
+    size_t bytes = sizeof *numbers * (size_t)(rows * width);
+    double *copy = fth_arena_alloc(&b->graph->arena, bytes);
+    if (!copy) {
+        set_error(b, fth_fail(FTH_NO_MEMORY, "no memory for a constant of %zu bytes", bytes));
+        return 0;
+    }
+    memcpy(copy, numbers, bytes);
+    return fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_CONST,
+                                                 .class = FTH_FULL,
+                                                 .extent = FTH_ROWS_FIXED,
+                                                 .rows = rows,
+                                                 .width = (int32_t)width,
+                                                 .constant = copy,
+                                                 .producer = -1});
+}
+
+fth_val fth_state(fth_builder *b, int64_t rows, int64_t width) {
+    if (broken(b)) return 0;
+    return fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_STATE,
+                                                 .class = FTH_REAL,
+                                                 .extent = FTH_ROWS_FIXED,
+                                                 .rows = rows,
+                                                 .width = (int32_t)width,
+                                                 .producer = -1});
+}
+
+void fth_keep(fth_builder *b, fth_val v) {
+    if (!broken(b)) b->graph->value[v].keep = true;
+}

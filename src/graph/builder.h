@@ -1,0 +1,98 @@
+/* builder.h: how model and method code says what is computed. Every function appends an operation
+ * (or joins it with the one before) and returns the value that it makes. Errors are sticky in
+ * graph->err; a builder function given 0 because of one returns 0. */
+#ifndef FTH_GRAPH_BUILDER_H
+#define FTH_GRAPH_BUILDER_H
+
+#include "base/config.h"
+#include "graph/graph.h"
+#include "graph/param.h"
+
+typedef struct fth_builder {
+    fth_graph *graph;
+    fth_params *params;
+    const fth_config *config;
+    bool backward;  /* a backward follows: operations save what it needs */
+    bool dropout;   /* the dropouts of config are on */
+    uint32_t sites; /* places of dropout so far */
+    /* Where the operations being added belong. */
+    fth_stack stack;
+    fth_sub sub;
+    int32_t layer;
+} fth_builder;
+
+/* Gain and bias of one layer norm. */
+typedef struct fth_norm_params {
+    fth_val gain, bias;
+    double eps;
+} fth_norm_params;
+
+/* What fth_attention needs to know beyond q, k and v. */
+typedef struct fth_attention_spec {
+    fth_side q_side, k_side;
+    bool causal;
+    fth_val previous; /* carried scores of the layer below (METHODS B.16), 0: none */
+    bool carry;       /* scores are stored for the layer above */
+    double divisor;   /* of the carried sum before softmax; 0 means 1 */
+    fth_val key_cache, value_cache; /* generation: both or none */
+} fth_attention_spec;
+
+/* A parameter, declared at first sight. `suffix` follows the name of the current place:
+ * "encoder.layers.3." in a layer, "encoder." in a stack, "" outside. rows 0: a vector. */
+fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width, fth_init init,
+                     const char *suffix);
+/* Several parameters that lie behind one another (q, k, v) as one value of rows * count rows, or of
+ * width * count columns for vectors. */
+fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows,
+                      int64_t width, fth_init init, const char *const *suffixes);
+/* Part of a parameter: `width` columns of row `row`, as [1, width]. */
+fth_val fth_param_row(fth_builder *b, fth_val param, int64_t row, int64_t width);
+
+/* Gain and bias of a layer norm over `width` columns: suffix + ".weight" and ".bias". */
+fth_norm_params fth_norm_at(fth_builder *b, int64_t width, const char *suffix);
+
+fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions);
+fth_val fth_linear(fth_builder *b, fth_val x, fth_val weight, fth_val bias, fth_act act);
+fth_val fth_columns(fth_builder *b, fth_val x, int column, int width);
+/* scores: where the stored scores go, NULL when the specification carries none. */
+fth_val fth_attention(fth_builder *b, fth_val q, fth_val k, fth_val v,
+                      const fth_attention_spec *spec, fth_val *scores);
+fth_val fth_activate(fth_builder *b, fth_val x, fth_act act);
+fth_val fth_dropout(fth_builder *b, fth_val x, double p);
+fth_val fth_norm(fth_builder *b, fth_val x, fth_norm_params norm);
+/* s (x - c); scale or shift may be 0. */
+fth_val fth_scale_shift(fth_builder *b, fth_val x, fth_val scale, fth_val shift);
+fth_val fth_head_scale(fth_builder *b, fth_val x, fth_val gamma, int heads);
+/* sum_k w_k x_k */
+fth_val fth_mix(fth_builder *b, fth_val weights, const fth_val *x, int n);
+
+/* Coefficients of a join. */
+fth_coef fth_const(double value);
+fth_coef fth_slot(int slot);        /* a number of the step */
+fth_coef fth_learned(fth_builder *b, fth_val param); /* a scalar or a vector */
+
+/* r x + a D(branch), D with the residual dropout of config. */
+fth_val fth_join(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch);
+/* r x + a D(branch) + c e */
+fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch, fth_coef c,
+                  fth_val e);
+
+/* What the loss operation makes. */
+typedef struct fth_loss {
+    fth_val sums;      /* [1, 2] loss and nll, kept */
+    fth_val token_nll; /* [R, 1], kept; 0 unless asked for */
+} fth_loss;
+fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, double smoothing,
+                  bool per_token);
+
+/* Values from outside the arena. */
+fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, const double *numbers);
+fth_val fth_state(fth_builder *b, int64_t rows, int64_t width);
+
+/* Marks a value to stay readable after the run. */
+void fth_keep(fth_builder *b, fth_val v);
+
+/* Appends the backward operations of everything that the loss depends on (autodiff.c). */
+fth_err fth_backward(fth_builder *b);
+
+#endif
