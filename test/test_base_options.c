@@ -382,23 +382,18 @@ static void dump_reads_back(void **state) {
 
 static void numbers_are_short_and_exact(void **state) {
     (void)state;
-    char text[FTH_NUMBER_SIZE];
-    fth_double_text(0.1, text);
-    assert_string_equal(text, "0.1");
-    fth_double_text(0.1 + 0.2, text);
-    assert_string_equal(text, "0.30000000000000004");
-    fth_size_text(0, text);
-    assert_string_equal(text, "0");
-    fth_size_text(1536ull << 20, text);
-    assert_string_equal(text, "1536M");
-    fth_size_text(5ull << 50, text);
-    assert_string_equal(text, "5120T");
+    assert_string_equal(fth_double_text(0.1).text, "0.1");
+    assert_string_equal(fth_double_text(0.1 + 0.2).text, "0.30000000000000004");
+    assert_string_equal(fth_double_text(-1e22).text, "-1e+22");
+    assert_string_equal(fth_size_text(0).text, "0");
+    assert_string_equal(fth_size_text(1000).text, "1000");
+    assert_string_equal(fth_size_text(1536ull << 20).text, "1536M");
+    assert_string_equal(fth_size_text(5ull << 50).text, "5120T");
     fth_rng rng;
     fth_rng_init(&rng, 5, 0);
     for (int i = 0; i < 20000; i++) {
         double x = (fth_rng_uniform(&rng) - 0.5) * (double)(1 + fth_rng_below(&rng, 1000));
-        fth_double_text(x, text);
-        assert_true(strtod(text, NULL) == x);
+        assert_true(strtod(fth_double_text(x).text, NULL) == x);
     }
 }
 

@@ -3,16 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void fth_double_text(double x, char *text /* [FTH_NUMBER_SIZE] */) {
+fth_number fth_double_text(double x) {
+    fth_number n;
     for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, FTH_NUMBER_SIZE, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) return;
+        snprintf(n.text, sizeof n.text, "%.*g", digits, x);
+        if (strtod(n.text, NULL) == x) break;
     }
+    return n;
 }
 
-void fth_size_text(uint64_t bytes, char *text /* [FTH_NUMBER_SIZE] */) {
+fth_number fth_size_text(uint64_t bytes) {
     static const char *const suffixes[] = {"", "K", "M", "G", "T"};
+    fth_number n;
     int power = 0;
     while (power < 4 && bytes && bytes % 1024 == 0) bytes /= 1024, power++;
-    snprintf(text, FTH_NUMBER_SIZE, "%llu%s", (unsigned long long)bytes, suffixes[power]);
+    snprintf(n.text, sizeof n.text, "%llu%s", (unsigned long long)bytes, suffixes[power]);
+    return n;
 }

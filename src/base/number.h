@@ -4,12 +4,15 @@
 
 #include <stdint.h>
 
-enum { FTH_NUMBER_SIZE = 32 };
+/* Returned by value, so that it can be used in place: printf("%s", fth_double_text(x).text). */
+typedef struct fth_number {
+    char text[32];
+} fth_number;
 
 /* The shortest of 15 to 17 digits that reads back as x: 0.1, not 0.10000000000000001. */
-void fth_double_text(double x, char *text /* [FTH_NUMBER_SIZE] */);
+fth_number fth_double_text(double x);
 
 /* A number of bytes, with a suffix where that is exact: 8G, 1536M, 1000. */
-void fth_size_text(uint64_t bytes, char *text /* [FTH_NUMBER_SIZE] */);
+fth_number fth_size_text(uint64_t bytes);
 
 #endif

@@ -31,15 +31,12 @@ static fth_err dump_list(const fth_list *list, fth_str *out) {
 }
 
 static fth_err dump_value(fth_option_kind kind, const void *field, fth_str *out) {
-    char text[FTH_NUMBER_SIZE];
     switch (kind) {
     case FTH_OPTION_I64: return fth_str_addf(out, "%lld", (long long)*(const int64_t *)field);
     case FTH_OPTION_F64:
-        fth_double_text(*(const double *)field, text);
-        return fth_str_addf(out, "%s", text);
+        return fth_str_addf(out, "%s", fth_double_text(*(const double *)field).text);
     case FTH_OPTION_SIZE:
-        fth_size_text(*(const uint64_t *)field, text);
-        return fth_str_addf(out, "%s", text);
+        return fth_str_addf(out, "%s", fth_size_text(*(const uint64_t *)field).text);
     case FTH_OPTION_BOOL: return fth_str_addf(out, *(const bool *)field ? "true" : "false");
     case FTH_OPTION_LIST: return dump_list(field, out);
     case FTH_OPTION_STR:

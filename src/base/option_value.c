@@ -28,12 +28,9 @@ void fth_option_clear(const fth_option *o, void *field) {
 }
 
 static fth_err add_bound(const fth_option *o, double bound, fth_str *out) {
-    char text[FTH_NUMBER_SIZE];
-    if (o->kind == FTH_OPTION_SIZE && bound >= 0)
-        fth_size_text((uint64_t)bound, text);
-    else
-        fth_double_text(bound, text);
-    return fth_str_addf(out, "%s", text);
+    bool size = o->kind == FTH_OPTION_SIZE;
+    return fth_str_addf(out, "%s",
+                        (size ? fth_size_text((uint64_t)bound) : fth_double_text(bound)).text);
 }
 
 static fth_err add_choices(const char *choices, fth_str *out) {
