@@ -1,0 +1,112 @@
+/* ref.h: the oracle. Every kind of operation in the plainest C there is: one thread, double
+ * accumulation, storage double on its own device. Elements are reached through functions that know
+ * the dtype, so another host backend can put these kernels into its table until it has its own. */
+#ifndef FTH_BACKEND_REF_REF_H
+#define FTH_BACKEND_REF_REF_H
+
+#include <string.h>
+
+#include "backend/backend.h"
+#include "graph/dropout.h"
+
+#define KIND(name, text) fth_err fth_ref_##name(fth_exec *ex, const fth_op *op);
+#include "graph/kinds.def"
+#undef KIND
+
+/* What the kernels that need scratch need (fth_scratch). */
+typedef int64_t fth_ref_scratch_fn(const fth_device *dev, const fth_graph *g, const fth_op *op,
+                                   const int64_t capacity[FTH_N_EXTENTS]);
+fth_ref_scratch_fn fth_ref_attention_scratch, fth_ref_attention_bwd_scratch,
+    fth_ref_attention_cached_scratch, fth_ref_join_bwd_scratch, fth_ref_norm_bwd_scratch,
+    fth_ref_xent_scratch;
+
+/* Memory of the host, and the work on flat arenas: see backend.h. */
+fth_err fth_ref_alloc(fth_device *dev, int64_t bytes, void **out);
+void fth_ref_release(fth_device *dev, void *data);
+fth_err fth_ref_copy(fth_device *dev, void *to, const void *from, int64_t bytes);
+fth_err fth_ref_zero(fth_device *dev, void *data, int64_t bytes);
+fth_err fth_ref_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes);
+fth_err fth_ref_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
+fth_err fth_ref_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args);
+fth_err fth_ref_refresh_weights(fth_device *dev, const fth_arenas *a);
+
+/* bf16 is the upper half of a float; rounded to nearest, ties to even. */
+static inline uint16_t fth_bf16_from_float(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* NaN */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static inline float fth_bf16_to_float(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline double fth_ref_load(fth_dtype type, const void *data, int64_t i) {
+    if (type == FTH_F64) return ((const double *)data)[i];
+    if (type == FTH_F32) return ((const float *)data)[i];
+    return fth_bf16_to_float(((const uint16_t *)data)[i]);
+}
+
+static inline void fth_ref_store(fth_dtype type, void *data, int64_t i, double x) {
+    if (type == FTH_F64)
+        ((double *)data)[i] = x;
+    else if (type == FTH_F32)
+        ((float *)data)[i] = (float)x;
+    else
+        ((uint16_t *)data)[i] = fth_bf16_from_float((float)x);
+}
+
+static inline double fth_ref_get(const fth_tensor *t, int64_t row, int64_t column) {
+    return fth_ref_load(t->dtype, t->data, row * t->ld + column);
+}
+
+static inline void fth_ref_put(const fth_tensor *t, int64_t row, int64_t column, double x) {
+    fth_ref_store(t->dtype, t->data, row * t->ld + column, x);
+}
+
+static inline void fth_ref_add_to(const fth_tensor *t, int64_t row, int64_t column, double x) {
+    fth_ref_put(t, row, column, fth_ref_get(t, row, column) + x);
+}
+
+/* Rows of this update in earlier micro-batches, for a value that has a row per token. */
+static inline uint64_t fth_ref_row_base(const fth_exec *ex, const fth_tensor *t) {
+    if (t->extent == FTH_ROWS_SRC) return (uint64_t)ex->step.row_base[FTH_SRC];
+    if (t->extent == FTH_ROWS_TGT) return (uint64_t)ex->step.row_base[FTH_TGT];
+    return 0;
+}
+
+/* What dropout multiplies element e of a place with: 0, or the factor of the survivors. */
+static inline double fth_ref_drop(const fth_exec *ex, const fth_drop *drop, uint64_t e) {
+    if (!(drop->p > 0)) return 1;
+    int keeps = fth_drop_keeps(ex->step.seed, ex->step.update, drop->site, drop->p, e);
+    return keeps ? (double)fth_drop_scale(drop->p) : 0;
+}
+
+/* The same for an element of a value with a row per token. */
+static inline double fth_ref_drop_at(const fth_exec *ex, const fth_drop *drop, const fth_tensor *t,
+                                     int64_t row, int64_t column) {
+    uint64_t base = fth_ref_row_base(ex, t);
+    return fth_ref_drop(ex, drop, (base + (uint64_t)row) * (uint64_t)t->width + (uint64_t)column);
+}
+
+/* A learned scalar [1, 1]; without one its neutral value. */
+static inline double fth_ref_scalar(const fth_tensor *t, double neutral) {
+    return t ? fth_ref_get(t, 0, 0) : neutral;
+}
+
+/* Activations (activation.c). slope takes what the forward saved: ReLU's output, GELU's input. */
+double fth_ref_act(fth_act act, double x);
+double fth_ref_act_slope(fth_act act, double saved);
+
+/* One row of a join and of a layer normalisation, each way (join.c, norm.c); join_norm is one after
+ * the other. dz [d] is the gradient of the sum z. */
+void fth_ref_join_row(fth_exec *ex, const fth_op *op, int64_t row);
+void fth_ref_join_row_bwd(fth_exec *ex, const fth_op *op, int64_t row, const double *dz);
+void fth_ref_norm_row(fth_exec *ex, const fth_op *op, const fth_tensor *x, int64_t row);
+void fth_ref_norm_row_bwd(fth_exec *ex, const fth_op *op, int64_t row, double *dz);
+
+#endif
