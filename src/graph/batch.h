@@ -24,7 +24,7 @@ typedef struct fth_batch {
     const int32_t *history; /* [tgt rows, history_pitch] cache rows of a hypothesis, oldest first,
                                the new one included */
     int32_t history_pitch;
-    const int32_t *length;  /* [tgt rows] how many of them */
+    const int32_t *length; /* [tgt rows] how many of them */
 } fth_batch;
 
 enum { FTH_STEP_SLOTS = 4 };
@@ -32,10 +32,10 @@ enum { FTH_STEP_SLOTS = 4 };
 /* The numbers of an update. */
 typedef struct fth_step {
     uint64_t seed;
-    uint32_t update;                /* t, from 1: dropout draws by it */
-    double slots[FTH_STEP_SLOTS];   /* set by the method: slot 0 is the alpha that logs show */
-    double loss_scale;              /* 1 / target tokens of the whole update */
-    int64_t row_base[2];            /* by fth_side: rows of this update in earlier micro-batches */
+    uint32_t update;              /* t, from 1: dropout draws by it */
+    double slots[FTH_STEP_SLOTS]; /* set by the method: slot 0 is the alpha that logs show */
+    double loss_scale;            /* 1 / target tokens of the whole update */
+    int64_t row_base[2];          /* by fth_side: rows of this update in earlier micro-batches */
 } fth_step;
 
 #endif

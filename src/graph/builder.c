@@ -58,8 +58,8 @@ static void full_name(const fth_builder *b, const char *suffix, char *name, size
         snprintf(name, size, "%slayers.%d.%s", stack, b->layer, suffix);
 }
 
-fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows,
-                      int64_t width, fth_init init, const char *const *suffixes) {
+fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
+                      fth_init init, const char *const *suffixes) {
     if (broken(b)) return 0;
     int64_t offset = 0;
     for (int i = 0; i < count; i++) {
@@ -184,8 +184,7 @@ static fth_val full_attention(fth_builder *b, fth_op *op, const fth_val qkv[3],
     fth_val o = rows_like(b, qkv[0], value_of(b, qkv[0])->width, FTH_REAL);
     fth_graph_output(b->graph, op, ATT_O, o);
     if (b->backward)
-        fth_graph_output(b->graph, op, ATT_LSE,
-                         rows_like(b, qkv[0], b->config->heads, FTH_FULL));
+        fth_graph_output(b->graph, op, ATT_LSE, rows_like(b, qkv[0], b->config->heads, FTH_FULL));
     if (scores) fth_graph_output(b->graph, op, ATT_SCORES, scores);
     return o;
 }

@@ -31,9 +31,9 @@ typedef struct fth_norm_params {
 typedef struct fth_attention_spec {
     fth_side q_side, k_side;
     bool causal;
-    fth_val previous; /* carried scores of the layer below (METHODS B.16), 0: none */
-    bool carry;       /* scores are stored for the layer above */
-    double divisor;   /* of the carried sum before softmax; 0 means 1 */
+    fth_val previous;               /* carried scores of the layer below (METHODS B.16), 0: none */
+    bool carry;                     /* scores are stored for the layer above */
+    double divisor;                 /* of the carried sum before softmax; 0 means 1 */
     fth_val key_cache, value_cache; /* generation: both or none */
 } fth_attention_spec;
 
@@ -43,8 +43,8 @@ fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width,
                      const char *suffix);
 /* Several parameters that lie behind one another (q, k, v) as one value of rows * count rows, or of
  * width * count columns for vectors. */
-fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows,
-                      int64_t width, fth_init init, const char *const *suffixes);
+fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
+                      fth_init init, const char *const *suffixes);
 /* Part of a parameter: `width` columns of row `row`, as [1, width]. */
 fth_val fth_param_row(fth_builder *b, fth_val param, int64_t row, int64_t width);
 
@@ -68,7 +68,7 @@ fth_val fth_mix(fth_builder *b, fth_val weights, const fth_val *x, int n);
 
 /* Coefficients of a join. */
 fth_coef fth_const(double value);
-fth_coef fth_slot(int slot);        /* a number of the step */
+fth_coef fth_slot(int slot);                         /* a number of the step */
 fth_coef fth_learned(fth_builder *b, fth_val param); /* a scalar or a vector */
 
 /* r x + a D(branch), D with the residual dropout of config. */

@@ -49,13 +49,13 @@ typedef struct fth_value {
     fth_storage storage;
     fth_class class;
     fth_extent extent;
-    int64_t rows;     /* FIXED extent: the rows */
-    int32_t width;    /* columns */
-    int32_t column;   /* a view: first column in base */
-    fth_val base;     /* a view of columns of this value; 0: it owns its storage */
-    int64_t offset;   /* PARAM, GRAD: first element in the flat arena */
-    int32_t producer; /* the operation that makes it, -1: none */
-    bool keep;        /* readable after the run: its place is not used again */
+    int64_t rows;           /* FIXED extent: the rows */
+    int32_t width;          /* columns */
+    int32_t column;         /* a view: first column in base */
+    fth_val base;           /* a view of columns of this value; 0: it owns its storage */
+    int64_t offset;         /* PARAM, GRAD: first element in the flat arena */
+    int32_t producer;       /* the operation that makes it, -1: none */
+    bool keep;              /* readable after the run: its place is not used again */
     const double *constant; /* CONST: rows * width numbers, owned by the graph's arena */
 } fth_value;
 
@@ -68,11 +68,16 @@ typedef enum fth_kind {
 
 /* A number that multiplies a term of a join: value * (step slot | learned scalar | learned vector
  * | 1). The learned ones are operands of the operation. */
-typedef enum fth_coef_kind { FTH_COEF_CONST, FTH_COEF_STEP, FTH_COEF_SCALAR, FTH_COEF_VECTOR } fth_coef_kind;
+typedef enum fth_coef_kind {
+    FTH_COEF_CONST,
+    FTH_COEF_STEP,
+    FTH_COEF_SCALAR,
+    FTH_COEF_VECTOR
+} fth_coef_kind;
 typedef struct fth_coef {
     fth_coef_kind kind;
-    int slot;     /* STEP: index into fth_step.slots */
-    double value; /* CONST: the number; STEP: multiplies the slot; else 1 */
+    int slot;      /* STEP: index into fth_step.slots */
+    double value;  /* CONST: the number; STEP: multiplies the slot; else 1 */
     fth_val param; /* SCALAR, VECTOR: the parameter (given to the builder; an operand in the op) */
 } fth_coef;
 
@@ -91,8 +96,15 @@ typedef struct fth_op {
     fth_sub sub;
     int32_t layer; /* 0-based, -1 outside of layers */
     union {
-        struct { fth_side side; float scale; fth_drop drop, word; bool keep_first; } embed;
-        struct { fth_act act; } linear; /* linear, linear_dx, activation and its backward */
+        struct {
+            fth_side side;
+            float scale;
+            fth_drop drop, word;
+            bool keep_first;
+        } embed;
+        struct {
+            fth_act act;
+        } linear; /* linear, linear_dx, activation and its backward */
         struct {
             fth_side q_side, k_side;
             int32_t heads;
@@ -101,15 +113,26 @@ typedef struct fth_op {
             float divisor; /* the carried sum of scores is divided by it before softmax; 1 */
             fth_drop drop;
         } attention;
-        struct { fth_coef r, a, c; fth_drop drop; double eps; } join; /* also norm: eps */
-        struct { fth_drop drop; } dropout;
-        struct { int32_t heads; } head_scale;
-        struct { fth_side side; double smoothing; } xent;
+        struct {
+            fth_coef r, a, c;
+            fth_drop drop;
+            double eps;
+        } join; /* also norm: eps */
+        struct {
+            fth_drop drop;
+        } dropout;
+        struct {
+            int32_t heads;
+        } head_scale;
+        struct {
+            fth_side side;
+            double smoothing;
+        } xent;
     } u;
 } fth_op;
 
 typedef struct fth_graph {
-    fth_arena arena; /* owns everything below */
+    fth_arena arena;  /* owns everything below */
     fth_value *value; /* [n_values], value[0] unused */
     int32_t n_values, cap_values;
     fth_op *op; /* [n_ops] in order of execution */

@@ -5,130 +5,130 @@
 #ifndef FTH_GRAPH_OP_H
 #define FTH_GRAPH_OP_H
 
-enum { /* embed */
-    EMBED_TABLE, /* [V, d] parameter */
-    EMBED_POS,   /* [max_positions, d] parameter or constant; row = index of the token, from 0 */
-    EMBED_N_IN,
-    EMBED_Y = 0, /* [R, d] */
-    EMBED_N_OUT
+enum {              /* embed */
+       EMBED_TABLE, /* [V, d] parameter */
+       EMBED_POS,   /* [max_positions, d] parameter or constant; row = index of the token, from 0 */
+       EMBED_N_IN,
+       EMBED_Y = 0, /* [R, d] */
+       EMBED_N_OUT
 };
-enum { /* embed_bwd */
-    EMBED_BWD_DY, /* [R, d] */
-    EMBED_BWD_N_IN,
-    EMBED_BWD_DTABLE = 0, /* [V, d] grad */
-    EMBED_BWD_DPOS,       /* [max_positions, d] grad, opt */
-    EMBED_BWD_N_OUT
+enum {               /* embed_bwd */
+       EMBED_BWD_DY, /* [R, d] */
+       EMBED_BWD_N_IN,
+       EMBED_BWD_DTABLE = 0, /* [V, d] grad */
+       EMBED_BWD_DPOS,       /* [max_positions, d] grad, opt */
+       EMBED_BWD_N_OUT
 };
-enum { /* linear */
-    LINEAR_X, /* [R, k] */
-    LINEAR_W, /* [n, k] parameter */
-    LINEAR_B, /* [1, n] parameter, opt */
-    LINEAR_N_IN,
-    LINEAR_Y = 0, /* [R, n], after the activation */
-    LINEAR_PRE,   /* [R, n], before it; opt: present when act is GELU and a backward follows */
-    LINEAR_N_OUT
+enum {           /* linear */
+       LINEAR_X, /* [R, k] */
+       LINEAR_W, /* [n, k] parameter */
+       LINEAR_B, /* [1, n] parameter, opt */
+       LINEAR_N_IN,
+       LINEAR_Y = 0, /* [R, n], after the activation */
+       LINEAR_PRE,   /* [R, n], before it; opt: present when act is GELU and a backward follows */
+       LINEAR_N_OUT
 };
-enum { /* linear_dx */
-    LINEAR_DX_DY,     /* [R, n] */
-    LINEAR_DX_W,      /* [n, k] parameter */
-    LINEAR_DX_ADDEND, /* [R, k] opt; may share its place with DX */
-    LINEAR_DX_SAVED,  /* [R, k] opt: present when act is not NONE. ReLU: the activation's output,
+enum {                   /* linear_dx */
+       LINEAR_DX_DY,     /* [R, n] */
+       LINEAR_DX_W,      /* [n, k] parameter */
+       LINEAR_DX_ADDEND, /* [R, k] opt; may share its place with DX */
+       LINEAR_DX_SAVED,  /* [R, k] opt: present when act is not NONE. ReLU: the activation's output,
                          GELU: its input */
-    LINEAR_DX_N_IN,
-    LINEAR_DX_DX = 0, /* [R, k] */
-    LINEAR_DX_N_OUT
+       LINEAR_DX_N_IN,
+       LINEAR_DX_DX = 0, /* [R, k] */
+       LINEAR_DX_N_OUT
 };
-enum { /* linear_dw */
-    LINEAR_DW_DY, /* [R, n] */
-    LINEAR_DW_X,  /* [R, k] */
-    LINEAR_DW_N_IN,
-    LINEAR_DW_DW = 0, /* [n, k] grad */
-    LINEAR_DW_DB,     /* [1, n] grad, opt */
-    LINEAR_DW_N_OUT
+enum {               /* linear_dw */
+       LINEAR_DW_DY, /* [R, n] */
+       LINEAR_DW_X,  /* [R, k] */
+       LINEAR_DW_N_IN,
+       LINEAR_DW_DW = 0, /* [n, k] grad */
+       LINEAR_DW_DB,     /* [1, n] grad, opt */
+       LINEAR_DW_N_OUT
 };
-enum { /* attention; q, k, v are often views of one value: mind the leading dimension */
-    ATT_Q,    /* [Rq, d] */
-    ATT_K,    /* [Rk, d] */
-    ATT_V,    /* [Rk, d] */
-    ATT_PREV, /* [pairs, heads] carried scores of the layer below, opt (realformer) */
-    ATT_N_IN,
-    ATT_O = 0,  /* [Rq, d] */
-    ATT_LSE,    /* [Rq, heads] full: log of the sum of exponentials, for the backward */
-    ATT_SCORES, /* [pairs, heads] full: scale q k^T + PREV, unmasked, opt (realformer) */
-    ATT_N_OUT
+enum {           /* attention; q, k, v are often views of one value: mind the leading dimension */
+       ATT_Q,    /* [Rq, d] */
+       ATT_K,    /* [Rk, d] */
+       ATT_V,    /* [Rk, d] */
+       ATT_PREV, /* [pairs, heads] carried scores of the layer below, opt (realformer) */
+       ATT_N_IN,
+       ATT_O = 0,  /* [Rq, d] */
+       ATT_LSE,    /* [Rq, heads] full: log of the sum of exponentials, for the backward */
+       ATT_SCORES, /* [pairs, heads] full: scale q k^T + PREV, unmasked, opt (realformer) */
+       ATT_N_OUT
 };
 /* pairs of sentence s begin at sum over s' < s of q_len * k_len; pair (i, j) of a sentence is at
  * i * k_len + j. */
 enum { /* attention_bwd */
-    ATT_BWD_Q,
-    ATT_BWD_K,
-    ATT_BWD_V,
-    ATT_BWD_O,
-    ATT_BWD_LSE,
-    ATT_BWD_DO,      /* [Rq, d] */
-    ATT_BWD_SCORES,  /* [pairs, heads] opt: the scores that the forward stored (realformer) */
-    ATT_BWD_DSCORES, /* [pairs, heads] opt: gradient that came from the layer above (realformer) */
-    ATT_BWD_N_IN,
-    ATT_BWD_DQ = 0, /* [Rq, d] */
-    ATT_BWD_DK,     /* [Rk, d] */
-    ATT_BWD_DV,     /* [Rk, d] */
-    ATT_BWD_DPREV,  /* [pairs, heads] opt: own score gradient (unscaled by q k^T) + DSCORES */
-    ATT_BWD_N_OUT
+       ATT_BWD_Q,
+       ATT_BWD_K,
+       ATT_BWD_V,
+       ATT_BWD_O,
+       ATT_BWD_LSE,
+       ATT_BWD_DO,     /* [Rq, d] */
+       ATT_BWD_SCORES, /* [pairs, heads] opt: the scores that the forward stored (realformer) */
+       ATT_BWD_DSCORES, /* [pairs, heads] opt: gradient that came from the layer above (realformer) */
+       ATT_BWD_N_IN,
+       ATT_BWD_DQ = 0, /* [Rq, d] */
+       ATT_BWD_DK,     /* [Rk, d] */
+       ATT_BWD_DV,     /* [Rk, d] */
+       ATT_BWD_DPREV,  /* [pairs, heads] opt: own score gradient (unscaled by q k^T) + DSCORES */
+       ATT_BWD_N_OUT
 };
-enum { /* attention_cached: row r is a hypothesis; its history is batch.history */
-    ATT_CACHED_Q, /* [R, d] */
-    ATT_CACHED_K, /* [R, d] new key, written to the cache at batch.slot[r] first */
-    ATT_CACHED_V,
-    ATT_CACHED_PREV,   /* [pairs, heads] opt */
-    ATT_CACHED_KCACHE, /* [slots, d] state */
-    ATT_CACHED_VCACHE, /* [slots, d] state */
-    ATT_CACHED_N_IN,
-    ATT_CACHED_O = 0,  /* [R, d] */
-    ATT_CACHED_SCORES, /* [pairs, heads] opt: pairs of row r begin at sum of earlier lengths */
-    ATT_CACHED_N_OUT
+enum {               /* attention_cached: row r is a hypothesis; its history is batch.history */
+       ATT_CACHED_Q, /* [R, d] */
+       ATT_CACHED_K, /* [R, d] new key, written to the cache at batch.slot[r] first */
+       ATT_CACHED_V,
+       ATT_CACHED_PREV,   /* [pairs, heads] opt */
+       ATT_CACHED_KCACHE, /* [slots, d] state */
+       ATT_CACHED_VCACHE, /* [slots, d] state */
+       ATT_CACHED_N_IN,
+       ATT_CACHED_O = 0,  /* [R, d] */
+       ATT_CACHED_SCORES, /* [pairs, heads] opt: pairs of row r begin at sum of earlier lengths */
+       ATT_CACHED_N_OUT
 };
-enum { /* join, norm (X, GAIN, BIAS only), join_norm */
-    JOIN_X,    /* [R, d] */
-    JOIN_F,    /* [R, d] the branch; absent in norm */
-    JOIN_E,    /* [R, d] opt */
-    JOIN_R,    /* parameter of coefficient r: [1, 1] or [1, d], opt */
-    JOIN_A,    /* of a, opt */
-    JOIN_C,    /* of c, opt */
-    JOIN_GAIN, /* [1, d] norm, join_norm */
-    JOIN_BIAS, /* [1, d] */
-    JOIN_N_IN,
-    JOIN_Z = 0, /* [R, d]; absent in norm */
-    JOIN_Y,     /* [R, d] norm, join_norm */
-    JOIN_STATS, /* [R, 2] full: mean and 1 / sqrt(var + eps) */
-    JOIN_N_OUT
+enum {            /* join, norm (X, GAIN, BIAS only), join_norm */
+       JOIN_X,    /* [R, d] */
+       JOIN_F,    /* [R, d] the branch; absent in norm */
+       JOIN_E,    /* [R, d] opt */
+       JOIN_R,    /* parameter of coefficient r: [1, 1] or [1, d], opt */
+       JOIN_A,    /* of a, opt */
+       JOIN_C,    /* of c, opt */
+       JOIN_GAIN, /* [1, d] norm, join_norm */
+       JOIN_BIAS, /* [1, d] */
+       JOIN_N_IN,
+       JOIN_Z = 0, /* [R, d]; absent in norm */
+       JOIN_Y,     /* [R, d] norm, join_norm */
+       JOIN_STATS, /* [R, 2] full: mean and 1 / sqrt(var + eps) */
+       JOIN_N_OUT
 };
-enum { /* join_bwd, norm_bwd, join_norm_bwd */
-    JOIN_BWD_DY,     /* [R, d] gradient of y; absent in join_bwd */
-    JOIN_BWD_DZ,     /* [R, d] gradient that z has from its other readers: join_bwd always,
+enum {                 /* join_bwd, norm_bwd, join_norm_bwd */
+       JOIN_BWD_DY,    /* [R, d] gradient of y; absent in join_bwd */
+       JOIN_BWD_DZ,    /* [R, d] gradient that z has from its other readers: join_bwd always,
                         norm_bwd and join_norm_bwd opt (added to the LN's own) */
-    JOIN_BWD_Z,      /* [R, d] the LN's input (norm_bwd: x) */
-    JOIN_BWD_STATS,  /* [R, 2] full */
-    JOIN_BWD_GAIN,   /* [1, d] */
-    JOIN_BWD_X,      /* [R, d] opt: where r is learned */
-    JOIN_BWD_F,      /* [R, d] opt: where a is learned */
-    JOIN_BWD_E,      /* [R, d] opt: where c is learned */
-    JOIN_BWD_R,      /* parameters of the coefficients, opt */
-    JOIN_BWD_A,
-    JOIN_BWD_C,
-    JOIN_BWD_N_IN,
-    JOIN_BWD_DX = 0, /* [R, d] r dz; norm_bwd: the gradient of x. opt */
-    JOIN_BWD_DF,     /* [R, d] a D(dz), opt: absent when it equals DX */
-    JOIN_BWD_DE,     /* [R, d] c dz, opt: absent when it equals DX */
-    JOIN_BWD_DGAIN,  /* grads, opt */
-    JOIN_BWD_DBIAS,
-    JOIN_BWD_DR,
-    JOIN_BWD_DA,
-    JOIN_BWD_DC,
-    JOIN_BWD_N_OUT
+       JOIN_BWD_Z,     /* [R, d] the LN's input (norm_bwd: x) */
+       JOIN_BWD_STATS, /* [R, 2] full */
+       JOIN_BWD_GAIN,  /* [1, d] */
+       JOIN_BWD_X,     /* [R, d] opt: where r is learned */
+       JOIN_BWD_F,     /* [R, d] opt: where a is learned */
+       JOIN_BWD_E,     /* [R, d] opt: where c is learned */
+       JOIN_BWD_R,     /* parameters of the coefficients, opt */
+       JOIN_BWD_A,
+       JOIN_BWD_C,
+       JOIN_BWD_N_IN,
+       JOIN_BWD_DX = 0, /* [R, d] r dz; norm_bwd: the gradient of x. opt */
+       JOIN_BWD_DF,     /* [R, d] a D(dz), opt: absent when it equals DX */
+       JOIN_BWD_DE,     /* [R, d] c dz, opt: absent when it equals DX */
+       JOIN_BWD_DGAIN,  /* grads, opt */
+       JOIN_BWD_DBIAS,
+       JOIN_BWD_DR,
+       JOIN_BWD_DA,
+       JOIN_BWD_DC,
+       JOIN_BWD_N_OUT
 };
-enum { ACT_X, ACT_N_IN, ACT_Y = 0, ACT_N_OUT };                 /* activation */
+enum { ACT_X, ACT_N_IN, ACT_Y = 0, ACT_N_OUT }; /* activation */
 enum { ACT_BWD_DY, ACT_BWD_SAVED, ACT_BWD_N_IN, ACT_BWD_DX = 0, ACT_BWD_N_OUT };
-enum { DROP_X, DROP_N_IN, DROP_Y = 0, DROP_N_OUT };             /* dropout */
+enum { DROP_X, DROP_N_IN, DROP_Y = 0, DROP_N_OUT };                       /* dropout */
 enum { SHIFT_X, SHIFT_S, SHIFT_C, SHIFT_N_IN, SHIFT_Y = 0, SHIFT_N_OUT }; /* S, C [1, 1], opt */
 enum {
     SHIFT_BWD_DY,
@@ -142,23 +142,30 @@ enum {
     SHIFT_BWD_N_OUT
 };
 enum { HEADS_X, HEADS_GAMMA, HEADS_N_IN, HEADS_Y = 0, HEADS_N_OUT }; /* head_scale; GAMMA [1, h] */
-enum { HEADS_BWD_DY, HEADS_BWD_X, HEADS_BWD_GAMMA, HEADS_BWD_N_IN, HEADS_BWD_DX = 0,
-       HEADS_BWD_DGAMMA, HEADS_BWD_N_OUT };
+enum {
+    HEADS_BWD_DY,
+    HEADS_BWD_X,
+    HEADS_BWD_GAMMA,
+    HEADS_BWD_N_IN,
+    HEADS_BWD_DX = 0,
+    HEADS_BWD_DGAMMA,
+    HEADS_BWD_N_OUT
+};
 /* mix of k values: in = {W, x_0, ..., x_{k-1}}, W [1, k]; out = {y} */
 enum { MIX_W, MIX_X0, MIX_Y = 0 };
 /* mix_bwd: in = {dy, W, x_0 .. x_{k-1}, addend_0 .. addend_{k-1}}, addends opt, each may share its
  * place with dx_i; out = {dW, dx_0 .. dx_{k-1}}. k = (n_in - 2) / 2. */
 enum { MIX_BWD_DY, MIX_BWD_W, MIX_BWD_X0, MIX_BWD_DW = 0, MIX_BWD_DX0 };
-enum { ADD_A, ADD_B, ADD_N_IN, ADD_Y = 0, ADD_N_OUT };          /* y may share its place with a */
+enum { ADD_A, ADD_B, ADD_N_IN, ADD_Y = 0, ADD_N_OUT }; /* y may share its place with a */
 enum { /* xent: targets are batch.tgt_out or batch.src_out; a negative target carries no loss */
-    XENT_X, /* [R, d] */
-    XENT_W, /* [V, d] parameter */
-    XENT_N_IN,
-    XENT_LOSS = 0, /* [1, 2] full: sums over the batch of loss and nll */
-    XENT_NLL,      /* [R, 1] full, opt: nll of every row, 0 where there is no target */
-    XENT_DX,       /* [R, d] opt: gradient of loss * step.loss_scale */
-    XENT_DW,       /* [V, d] grad, opt */
-    XENT_N_OUT
+       XENT_X, /* [R, d] */
+       XENT_W, /* [V, d] parameter */
+       XENT_N_IN,
+       XENT_LOSS = 0, /* [1, 2] full: sums over the batch of loss and nll */
+       XENT_NLL,      /* [R, 1] full, opt: nll of every row, 0 where there is no target */
+       XENT_DX,       /* [R, d] opt: gradient of loss * step.loss_scale */
+       XENT_DW,       /* [V, d] grad, opt */
+       XENT_N_OUT
 };
 
 #endif

@@ -1,0 +1,329 @@
+#include "backend/program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct fth_program {
+    fth_exec exec;
+    fth_graph graph;
+    fth_plan plan;
+    fth_tensor *tensor; /* [n_values] */
+    void *arena;
+    void **owned; /* [n_owned] states and constants of this program */
+    int32_t n_owned;
+    int64_t bytes;
+    int32_t recomputed;
+    bool profiling;
+    double seconds[FTH_N_KINDS];
+};
+
+/* ---- making ---- */
+
+static int64_t largest_scratch(const fth_device *dev, const fth_graph *g,
+                               const int64_t capacity[FTH_N_EXTENTS]) {
+    int64_t most = 0;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        fth_scratch need = dev->backend->scratch[g->op[i].kind];
+        int64_t bytes = need ? need(dev, g, &g->op[i], capacity) : 0;
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+static fth_dtype dtype_of(const fth_device *dev, const fth_value *v) {
+    return v->class == FTH_REAL ? dev->real : dev->full;
+}
+
+static fth_err own(fth_program *p, int64_t bytes, void **out) {
+    void **more = realloc(p->owned, sizeof *more * (size_t)(p->n_owned + 1));
+    if (!more) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
+    p->owned = more;
+    FTH_TRY(p->exec.device->backend->alloc(p->exec.device, bytes, out));
+    p->owned[p->n_owned++] = *out;
+    p->bytes += bytes;
+    return FTH_OK;
+}
+
+/* Puts doubles into device memory of another type. */
+static fth_err upload_doubles(fth_device *dev, void *to, fth_dtype dtype, const double *from,
+                              int64_t n) {
+    if (dtype == FTH_F64) return dev->backend->upload(dev, to, from, n * 8);
+    float *floats = malloc(sizeof *floats * (size_t)n);
+    if (!floats) return fth_fail(FTH_NO_MEMORY, "no memory for a constant");
+    for (int64_t i = 0; i < n; i++) floats[i] = (float)from[i];
+    fth_err err = dev->backend->upload(dev, to, floats, n * 4);
+    free(floats);
+    return err;
+}
+
+static fth_err resolve_owned(fth_program *p, const fth_value *v, fth_tensor *t) {
+    int64_t n = v->rows * v->width;
+    FTH_TRY(own(p, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
+    if (v->storage == FTH_IN_CONST)
+        return upload_doubles(p->exec.device, t->data, t->dtype, v->constant, n);
+    return FTH_OK;
+}
+
+/* The address and type of one value. Views come after their bases. */
+static fth_err resolve(fth_program *p, fth_val id, const fth_arenas *arenas) {
+    const fth_device *dev = p->exec.device;
+    const fth_value *v = &p->graph.value[id];
+    fth_tensor *t = &p->tensor[id];
+    *t = (fth_tensor){.ld = v->width,
+                      .rows = v->extent == FTH_ROWS_FIXED ? v->rows : p->exec.capacity[v->extent],
+                      .width = v->width,
+                      .dtype = dtype_of(dev, v),
+                      .extent = v->extent};
+    size_t size = fth_dtype_size(t->dtype);
+    if (v->base) {
+        t->ld = p->graph.value[v->base].width;
+        t->data = (char *)p->tensor[v->base].data + (size_t)v->column * size;
+        return FTH_OK;
+    }
+    switch (v->storage) {
+    case FTH_IN_ARENA:
+        if (p->plan.offset[id] >= 0) t->data = (char *)p->arena + p->plan.offset[id];
+        return FTH_OK;
+    case FTH_IN_PARAM:
+        t->data = (char *)(v->class == FTH_REAL ? arenas->weights : arenas->master) +
+                  (size_t)v->offset * size;
+        return FTH_OK;
+    case FTH_IN_GRAD: t->data = (char *)arenas->grad + (size_t)v->offset * size; return FTH_OK;
+    case FTH_IN_STATE:
+    case FTH_IN_CONST: return resolve_owned(p, v, t);
+    }
+    return FTH_OK;
+}
+
+static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
+    fth_device *dev = p->exec.device;
+    fth_plan_spec plan = {.real_size = fth_dtype_size(dev->real),
+                          .full_size = fth_dtype_size(dev->full)};
+    memcpy(plan.capacity, spec->capacity, sizeof plan.capacity);
+    p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
+    if (spec->budget <= 0) return fth_plan_make(&p->graph, &plan, &p->plan);
+    return fth_plan_within(&p->graph, &plan, spec->budget - p->exec.scratch_bytes, &p->plan,
+                           &p->recomputed);
+}
+
+static fth_err check_kernels(const fth_device *dev, const fth_graph *g) {
+    for (int32_t i = 0; i < g->n_ops; i++)
+        if (!dev->backend->kernel[g->op[i].kind])
+            return fth_fail(FTH_FAILED, "device %s has no kernel for operation %s",
+                            dev->backend->name, fth_kind_name(g->op[i].kind));
+    return FTH_OK;
+}
+
+static fth_err build(fth_program *p, const fth_program_spec *spec) {
+    fth_device *dev = p->exec.device;
+    memcpy(p->exec.capacity, spec->capacity, sizeof p->exec.capacity);
+    if (p->graph.err != FTH_OK) return p->graph.err;
+    FTH_TRY(check_kernels(dev, &p->graph));
+    FTH_TRY(make_plan(p, spec));
+    if (p->plan.bytes) FTH_TRY(dev->backend->alloc(dev, p->plan.bytes, &p->arena));
+    if (p->exec.scratch_bytes)
+        FTH_TRY(dev->backend->alloc(dev, p->exec.scratch_bytes, &p->exec.scratch));
+    p->bytes = p->plan.bytes + p->exec.scratch_bytes;
+    p->tensor = calloc((size_t)p->graph.n_values, sizeof *p->tensor);
+    if (!p->tensor) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
+    for (fth_val v = 1; v < p->graph.n_values; v++) FTH_TRY(resolve(p, v, spec->arenas));
+    p->exec.tensor = p->tensor;
+    p->exec.graph = &p->graph;
+    return dev->backend->prepare ? dev->backend->prepare(&p->exec) : FTH_OK;
+}
+
+fth_err fth_program_new(fth_device *dev, fth_graph *graph, const fth_program_spec *spec,
+                        fth_program **out) {
+    *out = NULL;
+    fth_program *p = calloc(1, sizeof *p);
+    if (!p) {
+        fth_graph_fini(graph);
+        return fth_fail(FTH_NO_MEMORY, "no memory for a program");
+    }
+    p->exec.device = dev;
+    p->graph = *graph;
+    memset(graph, 0, sizeof *graph);
+    fth_err err = build(p, spec);
+    if (err != FTH_OK) {
+        fth_program_free(p);
+        return err;
+    }
+    *out = p;
+    return FTH_OK;
+}
+
+void fth_program_free(fth_program *p) {
+    if (!p) return;
+    fth_device *dev = p->exec.device;
+    if (p->exec.own && dev->backend->unprepare) dev->backend->unprepare(&p->exec);
+    for (int32_t i = 0; i < p->n_owned; i++) dev->backend->release(dev, p->owned[i]);
+    free(p->owned);
+    if (p->arena) dev->backend->release(dev, p->arena);
+    if (p->exec.scratch) dev->backend->release(dev, p->exec.scratch);
+    free(p->tensor);
+    fth_plan_fini(&p->plan);
+    fth_graph_fini(&p->graph);
+    free(p);
+}
+
+/* ---- running ---- */
+
+void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]) {
+    const fth_packed_side *src = &batch->side[FTH_SRC], *tgt = &batch->side[FTH_TGT];
+    memset(rows, 0, sizeof *rows * FTH_N_EXTENTS);
+    rows[FTH_ROWS_SRC] = src->rows;
+    rows[FTH_ROWS_TGT] = tgt->rows;
+    for (int32_t s = 0; s < batch->n_sent; s++) {
+        int64_t n = src->rows ? src->offsets[s + 1] - src->offsets[s] : 0;
+        int64_t m = tgt->rows ? tgt->offsets[s + 1] - tgt->offsets[s] : 0;
+        rows[FTH_ROWS_SRC_PAIRS] += n * n;
+        rows[FTH_ROWS_CROSS_PAIRS] += m * n;
+        if (!batch->length) rows[FTH_ROWS_TGT_PAIRS] += m * m;
+    }
+    for (int32_t r = 0; batch->length && r < tgt->rows; r++)
+        rows[FTH_ROWS_TGT_PAIRS] += batch->length[r];
+}
+
+static fth_err load(fth_program *p, const fth_batch *batch, const fth_step *step) {
+    static const char *const what[] = {"source tokens", "target tokens", "source pairs",
+                                       "target pairs", "cross pairs"};
+    p->exec.batch = *batch;
+    p->exec.step = *step;
+    fth_batch_rows(batch, p->exec.rows);
+    for (int e = 0; e < FTH_ROWS_FIXED; e++)
+        if (p->exec.rows[e] > p->exec.capacity[e] && (e <= FTH_ROWS_TGT || p->exec.capacity[e] > 0))
+            return fth_fail(FTH_FAILED, "a batch has %lld %s, the plan holds %lld",
+                            (long long)p->exec.rows[e], what[e], (long long)p->exec.capacity[e]);
+    return FTH_OK;
+}
+
+static fth_err run_one(fth_program *p, const fth_op *op) {
+    fth_err err = p->exec.device->backend->kernel[op->kind](&p->exec, op);
+    if (err == FTH_OK) return FTH_OK;
+    const char *stack = op->stack == FTH_ENCODER ? "encoder" : "decoder";
+    if (op->layer < 0) return fth_fail_in(err, "operation %s", fth_kind_name(op->kind));
+    return fth_fail_in(err, "operation %s of %s layer %d", fth_kind_name(op->kind), stack,
+                       op->layer + 1);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+fth_err fth_program_run(fth_program *p, const fth_batch *batch, const fth_step *step) {
+    FTH_TRY(load(p, batch, step));
+    if (p->exec.device->backend->run && !p->profiling)
+        return p->exec.device->backend->run(&p->exec);
+    for (int32_t i = 0; i < p->graph.n_ops; i++) {
+        double start = p->profiling ? now() : 0;
+        FTH_TRY(run_one(p, &p->graph.op[i]));
+        if (p->profiling) p->seconds[p->graph.op[i].kind] += now() - start;
+    }
+    return FTH_OK;
+}
+
+int64_t fth_program_rows(const fth_program *p, fth_val v) {
+    return fth_rows_now(&p->exec, &p->tensor[v]);
+}
+
+static double element(const void *data, fth_dtype dtype, int64_t i) {
+    if (dtype == FTH_F64) return ((const double *)data)[i];
+    if (dtype == FTH_F32) return ((const float *)data)[i];
+    uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+fth_err fth_program_read(fth_program *p, fth_val v, double *out) {
+    const fth_tensor *t = &p->tensor[v];
+    int64_t rows = fth_program_rows(p, v);
+    if (rows == 0) return FTH_OK;
+    size_t size = fth_dtype_size(t->dtype);
+    int64_t bytes = ((rows - 1) * t->ld + t->width) * (int64_t)size;
+    void *raw = malloc((size_t)bytes);
+    if (!raw) return fth_fail(FTH_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+    fth_device *dev = p->exec.device;
+    fth_err err = dev->backend->download(dev, raw, t->data, bytes);
+    for (int64_t r = 0; r < rows && err == FTH_OK; r++)
+        for (int64_t c = 0; c < t->width; c++)
+            out[r * t->width + c] = element(raw, t->dtype, r * t->ld + c);
+    free(raw);
+    return err;
+}
+
+fth_err fth_program_clear_states(fth_program *p) {
+    fth_device *dev = p->exec.device;
+    for (fth_val v = 1; v < p->graph.n_values; v++) {
+        const fth_tensor *t = &p->tensor[v];
+        if (p->graph.value[v].storage == FTH_IN_STATE && !p->graph.value[v].base)
+            FTH_TRY(dev->backend->zero(dev, t->data,
+                                       t->rows * t->width * (int64_t)fth_dtype_size(t->dtype)));
+    }
+    return FTH_OK;
+}
+
+void *fth_program_state(fth_program *p, fth_val v) {
+    return p->tensor[v].data;
+}
+
+void fth_program_share_state(fth_program *p, fth_val v, void *data) {
+    p->tensor[v].data = data;
+}
+
+const fth_graph *fth_program_graph(const fth_program *p) {
+    return &p->graph;
+}
+
+int64_t fth_program_bytes(const fth_program *p) {
+    return p->bytes;
+}
+
+int32_t fth_program_recomputed(const fth_program *p) {
+    return p->recomputed;
+}
+
+void fth_program_profile(fth_program *p, bool on) {
+    p->profiling = on;
+    memset(p->seconds, 0, sizeof p->seconds);
+}
+
+const double *fth_program_times(const fth_program *p) {
+    return p->seconds;
+}
+
+/* ---- looking for the first value that went wrong ---- */
+
+static fth_err has_nonfinite(fth_program *p, fth_val v, bool *bad) {
+    int64_t n = fth_program_rows(p, v) * p->tensor[v].width;
+    *bad = false;
+    if (n == 0 || !p->tensor[v].data) return FTH_OK;
+    double *numbers = malloc(sizeof *numbers * (size_t)n);
+    if (!numbers) return fth_fail(FTH_NO_MEMORY, "no memory for %lld numbers", (long long)n);
+    fth_err err = fth_program_read(p, v, numbers);
+    for (int64_t i = 0; i < n && err == FTH_OK && !*bad; i++) *bad = !isfinite(numbers[i]);
+    free(numbers);
+    return err;
+}
+
+fth_err fth_program_find_nonfinite(fth_program *p, const fth_batch *batch, const fth_step *step,
+                                   int32_t *op) {
+    *op = -1;
+    FTH_TRY(load(p, batch, step));
+    for (int32_t i = 0; i < p->graph.n_ops; i++) {
+        FTH_TRY(run_one(p, &p->graph.op[i]));
+        for (int k = 0; k < p->graph.op[i].n_out; k++) {
+            bool bad = false;
+            if (p->graph.op[i].out[k]) FTH_TRY(has_nonfinite(p, p->graph.op[i].out[k], &bad));
+            if (bad) {
+                *op = i;
+                return FTH_OK;
+            }
+        }
+    }
+    return FTH_OK;
+}

@@ -1,0 +1,56 @@
+/* program.h: a planned graph on a device, ready to run again and again without allocating.
+ *
+ * Lies beside backend.h because it needs the backend's table; graph/ itself knows no device. */
+#ifndef FTH_BACKEND_PROGRAM_H
+#define FTH_BACKEND_PROGRAM_H
+
+#include "backend/backend.h"
+#include "graph/plan.h"
+
+typedef struct fth_program fth_program;
+
+/* How a program is made. */
+typedef struct fth_program_spec {
+    int64_t capacity[FTH_N_EXTENTS]; /* most rows of a batch, by extent */
+    const fth_arenas *arenas;        /* the parameters on the device; outlives the program */
+    int64_t budget;                  /* most bytes of arena + scratch + constants; 0: no limit */
+} fth_program_spec;
+
+/* Takes the graph over (also when it fails). */
+fth_err fth_program_new(fth_device *dev, fth_graph *graph, const fth_program_spec *spec,
+                        fth_program **out);
+void fth_program_free(fth_program *p);
+
+/* Runs every operation once. A failing kernel is named in the message. */
+fth_err fth_program_run(fth_program *p, const fth_batch *batch, const fth_step *step);
+
+/* Reads a kept value of the newest run as doubles: rows of the batch at hand times width. */
+fth_err fth_program_read(fth_program *p, fth_val v, double *out);
+/* Rows that a value has in the newest run. */
+int64_t fth_program_rows(const fth_program *p, fth_val v);
+
+/* Zeroes a state value (a cache). */
+fth_err fth_program_clear_states(fth_program *p);
+/* Lets a state of one program be a state of another: both were made for the same device. */
+void *fth_program_state(fth_program *p, fth_val v);
+void fth_program_share_state(fth_program *p, fth_val v, void *data);
+
+const fth_graph *fth_program_graph(const fth_program *p);
+
+/* Bytes that the program takes on the device, and the layers it recomputes. */
+int64_t fth_program_bytes(const fth_program *p);
+int32_t fth_program_recomputed(const fth_program *p);
+
+/* Time by kind of operation since the last call with reset, in seconds; only while profiling. */
+void fth_program_profile(fth_program *p, bool on);
+const double *fth_program_times(const fth_program *p); /* [FTH_N_KINDS] */
+
+/* Runs the operations one by one and finds the first whose output is not finite. *op gets its index
+ * or -1. */
+fth_err fth_program_find_nonfinite(fth_program *p, const fth_batch *batch, const fth_step *step,
+                                   int32_t *op);
+
+/* Rows of a batch by extent. */
+void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]);
+
+#endif

@@ -1,0 +1,32 @@
+/* plan.h: where every value of a graph lies. Values of the arena are placed by lifetime, so that
+ * the peak is known before anything runs; under a budget, layers are recomputed in the backward
+ * instead of being kept (recompute.h). */
+#ifndef FTH_GRAPH_PLAN_H
+#define FTH_GRAPH_PLAN_H
+
+#include "graph/graph.h"
+
+/* What the planner must know of a device and of the batches to come. */
+typedef struct fth_plan_spec {
+    int64_t capacity[FTH_N_EXTENTS]; /* most rows of each extent (FIXED: unused) */
+    size_t real_size, full_size;     /* bytes of an element of each class */
+} fth_plan_spec;
+
+typedef struct fth_plan {
+    int64_t *offset; /* [n_values] byte offset in the arena; -1: not in the arena */
+    int64_t bytes;   /* size of the arena */
+} fth_plan;
+
+/* Bytes of one value at capacity. */
+int64_t fth_value_bytes(const fth_graph *g, const fth_plan_spec *spec, fth_val v);
+
+fth_err fth_plan_make(const fth_graph *g, const fth_plan_spec *spec, fth_plan *out);
+void fth_plan_fini(fth_plan *p);
+
+/* Rewrites the operations of a training graph so that its plan takes at most `budget` bytes, with
+ * the least recomputed work. The values that come out are the same to the last bit. FTH_NO_MEMORY
+ * names the smallest figure that is possible; *layers gets how many layers are recomputed. */
+fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget, fth_plan *out,
+                        int32_t *layers);
+
+#endif
