@@ -26,9 +26,10 @@ static void error_messages(void **state) {
     assert_string_equal(fth_error_message(), "file a: line 7");
     fth_fail(FTH_IO, "%s!", fth_error_message());
     assert_string_equal(fth_error_message(), "file a: line 7!");
-    static const int statuses[][2] = {{FTH_OK, 0},        {FTH_USAGE, 2},     {FTH_BAD_CONFIG, 2},
-                                      {FTH_BAD_INPUT, 2}, {FTH_NOT_FOUND, 2}, {FTH_IO, 1},
-                                      {FTH_NO_MEMORY, 1}, {FTH_FAILED, 1},    {FTH_DIVERGED, 3}};
+    static const int statuses[][2] = {{FTH_OK, 0},        {FTH_USAGE, 2},       {FTH_BAD_CONFIG, 2},
+                                      {FTH_BAD_INPUT, 2}, {FTH_NOT_FOUND, 2},   {FTH_IO, 1},
+                                      {FTH_NO_MEMORY, 1}, {FTH_FAILED, 1},      {FTH_DIVERGED, 3},
+                                      {FTH_STOPPED, 130}, {FTH_TERMINATED, 143}};
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
         assert_int_equal(fth_exit_status((fth_err)statuses[i][0]), statuses[i][1]);
 }

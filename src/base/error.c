@@ -50,6 +50,7 @@ int fth_exit_status(fth_err code) {
     case FTH_NOT_FOUND: return 2;
     case FTH_DIVERGED: return 3;
     case FTH_STOPPED: return 130;
+    case FTH_TERMINATED: return 143;
     case FTH_IO:
     case FTH_NO_MEMORY:
     case FTH_FAILED: return 1;

@@ -16,7 +16,8 @@ typedef enum fth_err {
     FTH_NO_MEMORY,  /* memory, or the memory budget, is too small        -> exit 1 */
     FTH_FAILED,     /* anything else that failed while running           -> exit 1 */
     FTH_DIVERGED,   /* training diverged (METHODS E.12)                  -> exit 3 */
-    FTH_STOPPED     /* a signal asked for the end, a checkpoint is saved -> exit 130/143 */
+    FTH_STOPPED,    /* SIGINT asked for the end, a checkpoint is saved   -> exit 130 */
+    FTH_TERMINATED  /* the same for SIGTERM                              -> exit 143 */
 } fth_err;
 
 /* Keeps the formatted message for this thread and returns code. */

@@ -1,0 +1,77 @@
+/* main.c: fathom VERB [options]. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/verb.h"
+
+static const struct verb {
+    const char *name, *about;
+    fth_err (*run)(int argc, char **argv);
+} verbs[] = {
+#define VERB(name, about) {#name, about, fth_verb_##name},
+#include "cli/verbs.def"
+#undef VERB
+    {NULL, NULL, NULL}};
+
+enum { N_VERBS = sizeof verbs / sizeof *verbs - 1 };
+
+fth_err fth_verb_options(const fth_usage *usage, fth_option_group *groups, size_t n, int argc,
+                         char **argv, fth_parsed *parsed, bool *done) {
+    *done = false;
+    FTH_TRY(fth_options_parse(usage, groups, n, argc, argv, parsed));
+    *done = parsed->output.length > 0;
+    if (*done) fputs(parsed->output.text, stdout);
+    return FTH_OK;
+}
+
+static void print_help(FILE *out) {
+    fputs("usage: fathom VERB [options]\n\n"
+          "Trains and runs Transformers hundreds to a thousand layers deep.\n\nverbs:\n",
+          out);
+    for (const struct verb *v = verbs; v->name; v++)
+        fprintf(out, "  %-10s %s\n", v->name, v->about);
+    fputs("\n\"fathom VERB --help\" lists the options of a verb with their defaults.\n"
+          "\"fathom --version\" prints the version.\n",
+          out);
+}
+
+static fth_err unknown_verb(const char *word) {
+    const char *names[N_VERBS + 1];
+    for (size_t i = 0; i < N_VERBS; i++) names[i] = verbs[i].name;
+    const char *meant = fth_nearest(word, names, N_VERBS);
+    if (meant) return fth_fail(FTH_USAGE, "%.100s: unknown verb; did you mean %s?", word, meant);
+    return fth_fail(FTH_USAGE, "%.100s: unknown verb; \"fathom --help\" lists them", word);
+}
+
+static fth_err run(int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (!word) {
+        print_help(stderr);
+        return fth_fail(FTH_USAGE, "a verb is missing");
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        print_help(stdout);
+        return FTH_OK;
+    }
+    if (strcmp(word, "--version") == 0) {
+        puts("fathom " FATHOM_VERSION);
+        return FTH_OK;
+    }
+    for (const struct verb *v = verbs; v->name; v++)
+        if (strcmp(word, v->name) == 0) return v->run(argc - 2, argv + 2);
+    if (word[0] == '-') return fth_fail(FTH_USAGE, "%.100s: the verb comes first", word);
+    return unknown_verb(word);
+}
+
+int main(int argc, char **argv) {
+    fth_err err = run(argc, argv);
+    /* a full disk may show itself only now; results that are not there must not look like success */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        int reason = errno;
+        if (!err) err = fth_fail(FTH_IO, "standard output: cannot write: %s", strerror(reason));
+    }
+    if (err) fprintf(stderr, "fathom: %s\n", fth_error_message());
+    return fth_exit_status(err);
+}
