@@ -67,7 +67,7 @@ static fth_err resolve_owned(fth_program *p, const fth_value *v, fth_tensor *t) 
 }
 
 /* The address and type of one value. Views come after their bases. */
-static fth_err resolve(fth_program *p, fth_val id, const fth_arenas *arenas) {
+static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec) {
     const fth_device *dev = p->exec.device;
     const fth_value *v = &p->graph.value[id];
     fth_tensor *t = &p->tensor[id];
@@ -76,12 +76,18 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_arenas *arenas) {
                       .width = v->width,
                       .dtype = dtype_of(dev, v),
                       .extent = v->extent};
+    const fth_arenas *arenas = spec->arenas;
     size_t size = fth_dtype_size(t->dtype);
     if (v->base) {
         t->ld = p->graph.value[v->base].width;
         t->data = (char *)p->tensor[v->base].data + (size_t)v->column * size;
         return FTH_OK;
     }
+    for (int32_t i = 0; i < spec->n_shared; i++)
+        if (spec->shared[i].v == id) {
+            t->data = spec->shared[i].data;
+            return FTH_OK;
+        }
     switch (v->storage) {
     case FTH_IN_ARENA:
         if (p->plan.offset[id] >= 0) t->data = (char *)p->arena + p->plan.offset[id];
@@ -128,7 +134,7 @@ static fth_err build(fth_program *p, const fth_program_spec *spec) {
     p->bytes = p->plan.bytes + p->exec.scratch_bytes;
     p->tensor = calloc((size_t)p->graph.n_values, sizeof *p->tensor);
     if (!p->tensor) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
-    for (fth_val v = 1; v < p->graph.n_values; v++) FTH_TRY(resolve(p, v, spec->arenas));
+    for (fth_val v = 1; v < p->graph.n_values; v++) FTH_TRY(resolve(p, v, spec));
     p->exec.tensor = p->tensor;
     p->exec.graph = &p->graph;
     return dev->backend->prepare ? dev->backend->prepare(&p->exec) : FTH_OK;
@@ -267,12 +273,8 @@ fth_err fth_program_clear_states(fth_program *p) {
     return FTH_OK;
 }
 
-void *fth_program_state(fth_program *p, fth_val v) {
+void *fth_program_address(const fth_program *p, fth_val v) {
     return p->tensor[v].data;
-}
-
-void fth_program_share_state(fth_program *p, fth_val v, void *data) {
-    p->tensor[v].data = data;
 }
 
 const fth_graph *fth_program_graph(const fth_program *p) {

@@ -9,11 +9,18 @@
 
 typedef struct fth_program fth_program;
 
+typedef struct fth_shared {
+    fth_val v;  /* a state of this program ... */
+    void *data; /* ... that lives in memory of another program on the same device */
+} fth_shared;
+
 /* How a program is made. */
 typedef struct fth_program_spec {
     int64_t capacity[FTH_N_EXTENTS]; /* most rows of a batch, by extent */
     const fth_arenas *arenas;        /* the parameters on the device; outlives the program */
     int64_t budget;                  /* most bytes of arena + scratch + constants; 0: no limit */
+    const fth_shared *shared;        /* [n_shared] */
+    int32_t n_shared;
 } fth_program_spec;
 
 /* Takes the graph over (also when it fails). */
@@ -31,9 +38,8 @@ int64_t fth_program_rows(const fth_program *p, fth_val v);
 
 /* Zeroes a state value (a cache). */
 fth_err fth_program_clear_states(fth_program *p);
-/* Lets a state of one program be a state of another: both were made for the same device. */
-void *fth_program_state(fth_program *p, fth_val v);
-void fth_program_share_state(fth_program *p, fth_val v, void *data);
+/* Where a kept value or a state lives on the device, to be shared with another program. */
+void *fth_program_address(const fth_program *p, fth_val v);
 
 const fth_graph *fth_program_graph(const fth_program *p);
 

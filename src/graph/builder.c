@@ -97,11 +97,11 @@ fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width,
     return fth_params_at(b, &role, 1, rows, width, init, &suffix);
 }
 
-fth_val fth_param_row(fth_builder *b, fth_val param, int64_t row, int64_t width) {
+fth_val fth_param_part(fth_builder *b, fth_val param, int64_t first, int64_t rows, int64_t width) {
     if (broken(b)) return 0;
     fth_value v = *value_of(b, param);
-    v.offset += row * v.width;
-    v.rows = 1;
+    v.offset += first;
+    v.rows = rows;
     v.width = (int32_t)width;
     return fth_graph_value(b->graph, v);
 }

@@ -45,8 +45,8 @@ fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width,
  * width * count columns for vectors. */
 fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
                       fth_init init, const char *const *suffixes);
-/* Part of a parameter: `width` columns of row `row`, as [1, width]. */
-fth_val fth_param_row(fth_builder *b, fth_val param, int64_t row, int64_t width);
+/* Part of a parameter: rows * width elements from element `first` on. */
+fth_val fth_param_part(fth_builder *b, fth_val param, int64_t first, int64_t rows, int64_t width);
 
 /* Gain and bias of a layer norm over `width` columns: suffix + ".weight" and ".bias". */
 fth_norm_params fth_norm_at(fth_builder *b, int64_t width, const char *suffix);

@@ -1,0 +1,70 @@
+/* embedding.c: token embeddings, positions and the output matrix (METHODS A.4, A.5). */
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/build.h"
+
+static fth_init embedding_init(const fth_config *c) {
+    return (fth_init){.rule = FTH_INIT_NORMAL, .value = 1 / sqrt((double)c->d_model)};
+}
+
+/* A single embedding serves the whole model? */
+static bool one_table(const fth_config *c) {
+    return c->arch == FTH_ENCDEC ? c->share == FTH_SHARE_ALL : c->share != FTH_SHARE_NONE;
+}
+
+static fth_val token_table(fth_build *w, fth_stack stack) {
+    const fth_config *c = w->config;
+    fth_builder *b = &w->b;
+    int64_t rows = stack == FTH_ENCODER ? c->src_vocab : c->tgt_vocab;
+    fth_stack old = b->stack;
+    b->stack = one_table(c) ? FTH_NO_STACK : stack;
+    fth_val table =
+        fth_param_at(b, FTH_ROLE_EMBED, rows, c->d_model, embedding_init(c), "embed_tokens.weight");
+    b->stack = old;
+    return table;
+}
+
+/* fairseq's table: sines in the first half, cosines in the second; the k-th token (from 0) is at
+ * position k + 2. */
+static fth_val sinusoidal_table(fth_build *w) {
+    int64_t rows = w->config->max_positions, d = w->config->d_model, half = d / 2;
+    double *table = calloc((size_t)(rows * d), sizeof *table);
+    if (!table) {
+        w->b.graph->err = fth_fail(FTH_NO_MEMORY, "no memory for %lld positions", (long long)rows);
+        return 0;
+    }
+    for (int64_t k = 0; k < rows; k++)
+        for (int64_t i = 0; i < half; i++) {
+            double angle = (double)(k + 2) * exp(-(double)i * log(10000.0) / (double)(half - 1));
+            table[k * d + i] = sin(angle);
+            table[k * d + half + i] = cos(angle);
+        }
+    fth_val v = fth_constant(&w->b, rows, d, table);
+    free(table);
+    return v;
+}
+
+static fth_val positions(fth_build *w) {
+    if (w->config->positions == FTH_SINUSOIDAL) return sinusoidal_table(w);
+    return fth_param_at(&w->b, FTH_ROLE_POSITIONS, w->config->max_positions, w->config->d_model,
+                        embedding_init(w->config), "embed_positions.weight");
+}
+
+fth_val fth_build_embedding(fth_build *w, fth_stack stack) {
+    fth_val table = token_table(w, stack);
+    return fth_embed(&w->b, stack == FTH_ENCODER ? FTH_SRC : FTH_TGT, table, positions(w));
+}
+
+fth_val fth_build_output_weight(fth_build *w) {
+    const fth_config *c = w->config;
+    fth_builder *b = &w->b;
+    fth_stack top = c->arch == FTH_ENC ? FTH_ENCODER : FTH_DECODER;
+    if (c->share != FTH_SHARE_NONE) return token_table(w, top);
+    fth_stack old = b->stack;
+    b->stack = FTH_NO_STACK;
+    fth_val table = fth_param_at(b, FTH_ROLE_OUTPUT, fth_config_output_vocab(c), c->d_model,
+                                 embedding_init(c), "output_projection.weight");
+    b->stack = old;
+    return table;
+}

@@ -1,0 +1,163 @@
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/philox.h"
+#include "model/build.h"
+
+static fth_build new_build(const fth_model *m, fth_graph *graph) {
+    /* Parameters are only looked up once the table is frozen. */
+    return (fth_build){.b = {.graph = graph,
+                             .params = (fth_params *)&m->params,
+                             .config = &m->config,
+                             .stack = FTH_NO_STACK,
+                             .sub = FTH_NO_SUB,
+                             .layer = -1},
+                       .config = &m->config,
+                       .state = &m->method,
+                       .method = m->method.method};
+}
+
+static fth_err declare_parameters(fth_model *m) {
+    fth_graph graph;
+    fth_graph_spec spec = {0};
+    fth_outputs out;
+    fth_err err = fth_model_graph(m, &spec, &graph, &out);
+    fth_graph_fini(&graph);
+    if (err != FTH_OK) return err;
+    m->params.frozen = true;
+    const fth_method *method = m->method.method;
+    for (int32_t i = 0; method->init && i < m->params.n; i++) {
+        fth_param *p = &m->params.param[i];
+        p->init = method->init(&m->method, p, p->init);
+    }
+    return FTH_OK;
+}
+
+fth_err fth_model_init(fth_model *m, const fth_config *config) {
+    memset(m, 0, sizeof *m);
+    fth_params_init(&m->params);
+    m->config = *config;
+    fth_err err = fth_config_validate(&m->config);
+    if (err == FTH_OK) err = fth_method_resolve(&m->config, &m->method);
+    if (err == FTH_OK) err = declare_parameters(m);
+    if (err != FTH_OK) fth_model_fini(m);
+    return err;
+}
+
+void fth_model_fini(fth_model *m) {
+    fth_params_fini(&m->params);
+    memset(m, 0, sizeof *m);
+}
+
+/* ---- initial values ---- */
+
+static double xavier_std(const fth_param *p) {
+    return p->init.gain * sqrt(2.0 / (double)(p->shape[0] + p->shape[1]));
+}
+
+double fth_init_std(const fth_param *p) {
+    switch (p->init.rule) {
+    case FTH_INIT_XAVIER_UNIFORM:
+    case FTH_INIT_XAVIER_NORMAL: return xavier_std(p);
+    case FTH_INIT_NORMAL:
+    case FTH_INIT_CONST:
+    case FTH_INIT_MEAN_OF_ROW: return p->init.value;
+    }
+    return 0;
+}
+
+/* The draw of a parameter depends on the seed and its name alone, so methods that differ by a
+ * scale share their draws and extra parameters move no others. */
+static void draw(const fth_param *p, uint64_t seed, float *out) {
+    fth_rng rng;
+    fth_rng_init(&rng, seed, fth_hash64(p->name, strlen(p->name)));
+    int64_t n = fth_param_size(p);
+    double std = fth_init_std(p);
+    for (int64_t i = 0; i < n; i++) {
+        switch (p->init.rule) {
+        case FTH_INIT_CONST: out[i] = (float)p->init.value; break;
+        case FTH_INIT_XAVIER_UNIFORM:
+            out[i] = (float)((2 * fth_rng_uniform(&rng) - 1) * std * sqrt(3.0));
+            break;
+        case FTH_INIT_XAVIER_NORMAL:
+        case FTH_INIT_NORMAL: out[i] = (float)(fth_rng_normal(&rng) * std); break;
+        case FTH_INIT_MEAN_OF_ROW: {
+            int64_t row = i / p->shape[1], column = i % p->shape[1];
+            out[i] = column <= row ? (float)(1.0 / (double)(row + 1)) : 0.0f;
+            break;
+        }
+        }
+    }
+}
+
+void fth_model_draw(const fth_model *m, uint64_t seed, float *flat) {
+    memset(flat, 0, sizeof *flat * (size_t)m->params.size);
+    for (int32_t i = 0; i < m->params.n; i++) {
+        const fth_param *p = &m->params.param[i];
+        float *out = flat + p->offset;
+        draw(p, seed, out);
+        if (p->role == FTH_ROLE_EMBED || p->role == FTH_ROLE_OUTPUT)
+            memset(out + m->config.pad * p->shape[1], 0, sizeof *out * (size_t)p->shape[1]);
+    }
+}
+
+/* ---- graphs ---- */
+
+fth_err fth_model_graph(const fth_model *m, const fth_graph_spec *spec, fth_graph *graph,
+                        fth_outputs *out) {
+    fth_graph_init(graph);
+    fth_build w = new_build(m, graph);
+    fth_builder *b = &w.b;
+    b->backward = spec->backward;
+    b->dropout = spec->dropout;
+    *out = (fth_outputs){.side = m->config.arch == FTH_ENC ? FTH_SRC : FTH_TGT};
+    fth_val x = 0;
+    if (m->config.arch != FTH_DEC)
+        x = out->hidden[FTH_ENCODER] = fth_build_stack(&w, FTH_ENCODER, 0);
+    if (m->config.arch != FTH_ENC)
+        x = out->hidden[FTH_DECODER] = fth_build_stack(&w, FTH_DECODER, x);
+    for (int s = 0; s < 2 && spec->hidden; s++)
+        if (out->hidden[s]) fth_keep(b, out->hidden[s]);
+    b->stack = FTH_NO_STACK;
+    fth_val weight = fth_build_output_weight(&w);
+    if (spec->logits) {
+        out->logits = fth_linear(b, x, weight, 0, FTH_ACT_NONE);
+        fth_keep(b, out->logits);
+    }
+    fth_loss loss = fth_xent(b, out->side, x, weight, spec->smoothing, spec->token_nll);
+    out->loss = loss.sums;
+    out->token_nll = loss.token_nll;
+    return spec->backward ? fth_backward(b) : graph->err;
+}
+
+fth_err fth_model_encode_graph(const fth_model *m, fth_encode_graph *out) {
+    fth_graph_init(&out->graph);
+    fth_build w = new_build(m, &out->graph);
+    size_t layers = (size_t)m->config.decoder_layers;
+    out->memory = fth_arena_alloc(&out->graph.arena, sizeof *out->memory * layers);
+    if (!out->memory) return fth_fail(FTH_NO_MEMORY, "no memory for a graph");
+    fth_val x = fth_build_stack(&w, FTH_ENCODER, 0);
+    for (int32_t l = 0; l < m->config.decoder_layers; l++)
+        out->memory[l] = fth_build_memory(&w, l, x);
+    return out->graph.err;
+}
+
+fth_err fth_model_step_graph(const fth_model *m, int64_t slots, int64_t src_capacity,
+                             fth_step_graph *out) {
+    fth_graph_init(&out->graph);
+    fth_build w = new_build(m, &out->graph);
+    w.step = true;
+    w.slots = slots;
+    w.src_capacity = src_capacity;
+    size_t layers = (size_t)m->config.decoder_layers;
+    w.memory = out->memory = fth_arena_alloc(&out->graph.arena, sizeof *out->memory * layers);
+    if (!out->memory) return fth_fail(FTH_NO_MEMORY, "no memory for a graph");
+    fth_val x = fth_build_stack(&w, FTH_DECODER, 0);
+    w.b.stack = FTH_NO_STACK;
+    out->logits = fth_linear(&w.b, x, fth_build_output_weight(&w), 0, FTH_ACT_NONE);
+    fth_keep(&w.b, out->logits);
+    return out->graph.err;
+}
