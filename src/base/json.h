@@ -1,0 +1,31 @@
+/* json.h: what fathom needs around jansson: strict reading with a place in every message, and
+ * writing in which every double reads back as itself.
+ *
+ * A number that is not finite is the string "nan", "inf" or "-inf" (CONTRACTS 4). */
+#ifndef FTH_BASE_JSON_H
+#define FTH_BASE_JSON_H
+
+#include <stddef.h>
+#include <jansson.h>
+
+#include "base/error.h"
+#include "base/str.h"
+
+/* Reads one JSON object or array; a key given twice is an error. FTH_BAD_INPUT names
+ * file:line:column. The caller owns *value. */
+fth_err fth_json_load(const char *path, json_t **value);
+
+/* The same from memory; name stands for the file in messages. */
+fth_err fth_json_parse(const char *name, const char *text, size_t size, json_t **value);
+
+/* A new number, or the string for one that is not finite; NULL when out of memory. */
+json_t *fth_json_number(double x);
+
+/* Reads what fth_json_number makes; FTH_BAD_INPUT for anything else. */
+fth_err fth_json_to_double(const json_t *value, double *x);
+
+/* Appends value as text. indent 0: one line without blanks; otherwise an object has a line for every
+ * key, indented by so many blanks. Keys keep their order. */
+fth_err fth_json_write(const json_t *value, int indent, fth_str *out);
+
+#endif
