@@ -1,0 +1,65 @@
+#include "backend/arenas.h"
+
+#include <stdlib.h>
+
+static int64_t full_bytes(const fth_device *dev, int64_t n) {
+    return n * (int64_t)fth_dtype_size(dev->full);
+}
+
+static int64_t weights_bytes(const fth_device *dev, int64_t n) {
+    return dev->real == dev->full ? 0 : n * (int64_t)fth_dtype_size(dev->real);
+}
+
+int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, fth_arenas_for use) {
+    static const int arenas[] = {[FTH_TO_RUN] = 1, [FTH_TO_DIFFERENTIATE] = 2, [FTH_TO_TRAIN] = 4};
+    return arenas[use] * full_bytes(dev, n) + weights_bytes(dev, n);
+}
+
+fth_err fth_arenas_new(fth_device *dev, int64_t n, fth_arenas_for use, fth_arenas *out) {
+    const fth_backend *backend = dev->backend;
+    *out = (fth_arenas){.n = n};
+    fth_err err = backend->alloc(dev, full_bytes(dev, n), &out->master);
+    out->weights = out->master;
+    if (err == FTH_OK && dev->real != dev->full)
+        err = backend->alloc(dev, weights_bytes(dev, n), &out->weights);
+    if (err == FTH_OK && use >= FTH_TO_DIFFERENTIATE)
+        err = backend->alloc(dev, full_bytes(dev, n), &out->grad);
+    if (err == FTH_OK && use >= FTH_TO_TRAIN)
+        err = backend->alloc(dev, full_bytes(dev, n), &out->m);
+    if (err == FTH_OK && use >= FTH_TO_TRAIN)
+        err = backend->alloc(dev, full_bytes(dev, n), &out->v);
+    if (err != FTH_OK) fth_arenas_free(dev, out);
+    return err;
+}
+
+void fth_arenas_free(fth_device *dev, fth_arenas *a) {
+    void *all[] = {a->master, a->weights == a->master ? NULL : a->weights, a->grad, a->m, a->v};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]) dev->backend->release(dev, all[i]);
+    *a = (fth_arenas){0};
+}
+
+fth_err fth_arena_put(fth_device *dev, void *arena, int64_t n, const float *from) {
+    if (dev->full == FTH_F32) return dev->backend->upload(dev, arena, from, n * 4);
+    double *wide = malloc(sizeof *wide * (size_t)n);
+    if (!wide) return fth_fail(FTH_NO_MEMORY, "no memory for %lld parameters", (long long)n);
+    for (int64_t i = 0; i < n; i++) wide[i] = from[i];
+    fth_err err = dev->backend->upload(dev, arena, wide, n * 8);
+    free(wide);
+    return err;
+}
+
+fth_err fth_arena_get(fth_device *dev, const void *arena, int64_t n, float *out) {
+    if (dev->full == FTH_F32) return dev->backend->download(dev, out, arena, n * 4);
+    double *wide = malloc(sizeof *wide * (size_t)n);
+    if (!wide) return fth_fail(FTH_NO_MEMORY, "no memory for %lld parameters", (long long)n);
+    fth_err err = dev->backend->download(dev, wide, arena, n * 8);
+    for (int64_t i = 0; i < n && err == FTH_OK; i++) out[i] = (float)wide[i];
+    free(wide);
+    return err;
+}
+
+fth_err fth_arenas_load(fth_device *dev, const fth_arenas *a, const float *flat) {
+    FTH_TRY(fth_arena_put(dev, a->master, a->n, flat));
+    return dev->backend->refresh_weights(dev, a);
+}

@@ -1,0 +1,24 @@
+/* arenas.h: the flat arenas of a set of parameters on a device (fth_arenas of backend.h). */
+#ifndef FTH_BACKEND_ARENAS_H
+#define FTH_BACKEND_ARENAS_H
+
+#include "backend/backend.h"
+
+/* What besides the parameters themselves is wanted. */
+typedef enum fth_arenas_for { FTH_TO_RUN, FTH_TO_DIFFERENTIATE, FTH_TO_TRAIN } fth_arenas_for;
+
+/* Zeroed arenas of n elements. */
+fth_err fth_arenas_new(fth_device *dev, int64_t n, fth_arenas_for use, fth_arenas *out);
+void fth_arenas_free(fth_device *dev, fth_arenas *a);
+
+/* Bytes that fth_arenas_new takes. */
+int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, fth_arenas_for use);
+
+/* Parameters from floats [n]; the copy for products follows. */
+fth_err fth_arenas_load(fth_device *dev, const fth_arenas *a, const float *flat);
+
+/* One arena of class full (master, grad, m, v) to and from floats [n]. */
+fth_err fth_arena_get(fth_device *dev, const void *arena, int64_t n, float *out);
+fth_err fth_arena_put(fth_device *dev, void *arena, int64_t n, const float *from);
+
+#endif

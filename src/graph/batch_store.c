@@ -1,0 +1,100 @@
+#include "graph/batch_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RADIX = 65536 };
+
+fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_rows,
+                             int32_t max_sent) {
+    memset(s, 0, sizeof *s);
+    s->max_rows[FTH_SRC] = src_rows;
+    s->max_rows[FTH_TGT] = tgt_rows;
+    s->max_sent = max_sent;
+    int32_t larger = src_rows > tgt_rows ? src_rows : tgt_rows;
+    s->counts = malloc(sizeof *s->counts * RADIX);
+    s->temp = malloc(sizeof *s->temp * (size_t)(larger + 1));
+    bool whole = s->counts && s->temp;
+    for (int k = 0; k < 2; k++) {
+        size_t bytes = sizeof(int32_t) * (size_t)(s->max_rows[k] + 1);
+        whole &= (s->side[k].ids = malloc(bytes)) != NULL;
+        whole &= (s->side[k].pos = malloc(bytes)) != NULL;
+        whole &= (s->side[k].targets = malloc(bytes)) != NULL;
+        whole &= (s->side[k].order = malloc(bytes)) != NULL;
+        whole &= (s->side[k].offsets = calloc((size_t)max_sent + 1, sizeof(int32_t))) != NULL;
+    }
+    if (whole) return FTH_OK;
+    fth_batch_store_fini(s);
+    return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d tokens", larger);
+}
+
+void fth_batch_store_fini(fth_batch_store *s) {
+    free(s->counts);
+    free(s->temp);
+    for (int k = 0; k < 2; k++) {
+        free(s->side[k].ids);
+        free(s->side[k].pos);
+        free(s->side[k].targets);
+        free(s->side[k].order);
+        free(s->side[k].offsets);
+    }
+    memset(s, 0, sizeof *s);
+}
+
+/* One stable pass of a radix sort by 16 bits of the ids. */
+static void sort_pass(fth_batch_store *s, const int32_t *ids, int shift, const int32_t *from,
+                      int32_t *to, int32_t n) {
+    memset(s->counts, 0, sizeof *s->counts * RADIX);
+    for (int32_t i = 0; i < n; i++) s->counts[((uint32_t)ids[i] >> shift) & (RADIX - 1)]++;
+    uint32_t sum = 0;
+    for (int k = 0; k < RADIX; k++) {
+        uint32_t count = s->counts[k];
+        s->counts[k] = sum;
+        sum += count;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        int32_t row = from ? from[i] : i;
+        to[s->counts[((uint32_t)ids[row] >> shift) & (RADIX - 1)]++] = row;
+    }
+}
+
+fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
+                             const int32_t *offsets, const int32_t *ids, const int32_t *targets,
+                             int32_t vocab) {
+    int32_t rows = offsets[n_sent], longest = 0;
+    if (n_sent > s->max_sent || rows > s->max_rows[side])
+        return fth_fail(FTH_FAILED,
+                        "a batch of %d sentences and %d tokens does not fit into %d, %d", n_sent,
+                        rows, s->max_sent, s->max_rows[side]);
+    for (int32_t r = 0; r < rows; r++) {
+        if (ids[r] < 0 || ids[r] >= vocab)
+            return fth_fail(FTH_BAD_INPUT, "token id %d is outside of the vocabulary of %d", ids[r],
+                            vocab);
+        if (targets && targets[r] >= vocab)
+            return fth_fail(FTH_BAD_INPUT, "target id %d is outside of the vocabulary of %d",
+                            targets[r], vocab);
+    }
+    memcpy(s->side[side].ids, ids, sizeof *ids * (size_t)rows);
+    memcpy(s->side[side].offsets, offsets, sizeof *offsets * (size_t)(n_sent + 1));
+    if (targets) memcpy(s->side[side].targets, targets, sizeof *targets * (size_t)rows);
+    for (int32_t i = 0; i < n_sent; i++) {
+        int32_t length = offsets[i + 1] - offsets[i];
+        if (length > longest) longest = length;
+        for (int32_t k = 0; k < length; k++) s->side[side].pos[offsets[i] + k] = k;
+    }
+    if (vocab > RADIX) {
+        sort_pass(s, ids, 0, NULL, s->temp, rows);
+        sort_pass(s, ids, 16, s->temp, s->side[side].order, rows);
+    } else {
+        sort_pass(s, ids, 0, NULL, s->side[side].order, rows);
+    }
+    s->batch.n_sent = n_sent;
+    s->batch.side[side] = (fth_packed_side){.rows = rows,
+                                            .max_len = longest,
+                                            .ids = s->side[side].ids,
+                                            .pos = s->side[side].pos,
+                                            .targets = targets ? s->side[side].targets : NULL,
+                                            .offsets = s->side[side].offsets,
+                                            .order = s->side[side].order};
+    return FTH_OK;
+}

@@ -1,0 +1,30 @@
+/* batch_store.h: memory for packed batches, taken once and filled again and again. */
+#ifndef FTH_GRAPH_BATCH_STORE_H
+#define FTH_GRAPH_BATCH_STORE_H
+
+#include "base/error.h"
+#include "graph/batch.h"
+#include "graph/graph.h"
+
+typedef struct fth_batch_store {
+    fth_batch batch; /* points into the arrays below once both sides are filled */
+    int32_t max_rows[2], max_sent;
+    struct {
+        int32_t *ids, *pos, *targets, *order; /* [max_rows] */
+        int32_t *offsets;                     /* [max_sent + 1] */
+    } side[2];
+    uint32_t *counts; /* [65536] of the sort */
+    int32_t *temp;    /* [larger max_rows] */
+} fth_batch_store;
+
+fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_rows,
+                             int32_t max_sent);
+void fth_batch_store_fini(fth_batch_store *s);
+
+/* Fills one side from packed arrays. ids [offsets[n_sent]]; targets may be NULL. Every id must be
+ * in [0, vocab). */
+fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
+                             const int32_t *offsets, const int32_t *ids, const int32_t *targets,
+                             int32_t vocab);
+
+#endif

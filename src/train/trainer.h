@@ -1,0 +1,71 @@
+/* trainer.h: a model on a device that can be updated. The loop of `train`, the steps of `trace` and
+ * `bench` all go through fth_trainer_update. */
+#ifndef FTH_TRAIN_TRAINER_H
+#define FTH_TRAIN_TRAINER_H
+
+#include "backend/arenas.h"
+#include "backend/program.h"
+#include "model/model.h"
+#include "train/schedule.h"
+
+/* How updates are made. */
+typedef struct fth_recipe {
+    fth_schedule schedule;
+    double beta1, beta2, eps, weight_decay;
+    double clip;      /* 0: off */
+    double smoothing; /* label smoothing */
+    bool dropout;     /* the model's dropouts are on */
+    uint64_t seed;
+} fth_recipe;
+
+typedef struct fth_trainer {
+    fth_model *model; /* borrowed */
+    fth_device *device;
+    fth_recipe recipe;
+    fth_arenas arenas;
+    fth_program *program; /* forward and backward */
+    fth_outputs outputs;
+    fth_adam_range *range; /* [n_ranges] runs of parameters with one learning rate */
+    fth_role *range_role;  /* [n_ranges] a role that stands for the run */
+    int32_t n_ranges;
+} fth_trainer;
+
+/* What is asked of the plan. */
+typedef struct fth_trainer_spec {
+    int64_t src_tokens, tgt_tokens; /* most of one batch */
+    int64_t max_len;                /* longest sentence of either side */
+    int64_t memory_budget;          /* bytes for everything on the device; 0: no limit */
+} fth_trainer_spec;
+
+/* Capacities of a graph by extent. */
+void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS]);
+
+fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
+                         const fth_recipe *recipe, const fth_trainer_spec *spec);
+void fth_trainer_fini(fth_trainer *t);
+
+/* Bytes on the device: parameters, moments, gradients, activations. */
+int64_t fth_trainer_bytes(const fth_trainer *t);
+
+/* What one update did. */
+typedef struct fth_update {
+    double loss, nll; /* per target token, nats */
+    double gnorm;     /* before clipping */
+    double lr, alpha;
+    int64_t tokens; /* target tokens */
+    bool finite;    /* false: nothing was applied */
+} fth_update;
+
+/* Target tokens that carry loss. */
+int64_t fth_batch_targets(const fth_batch *batch, fth_side side);
+
+/* Update number `update` (from 1) over one or more micro-batches. A non-finite loss or gradient
+ * applies nothing. */
+fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
+                           int n_batches, fth_update *out);
+
+/* The parts of it: gradients and loss without the optimiser (trace). */
+fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,
+                              int n_batches, fth_update *out);
+
+#endif
