@@ -93,11 +93,12 @@ enum { N_WRITTEN = sizeof written / sizeof written[0] };
 static void writes_what_it_reads(void **state) {
     char path[300], *bytes;
     size_t size;
-    uint32_t crc = 0;
+    fth_st_sum sum = {0};
     PATH(path, *state, "w.safetensors");
-    assert_ok(fth_st_write(path, written, N_WRITTEN, NULL, NULL, &crc));
+    assert_ok(fth_st_write(path, written, N_WRITTEN, NULL, NULL, &sum));
     assert_ok(fth_file_read(path, &bytes, &size));
-    assert_int_equal(crc, fth_crc32(0, bytes, size));
+    assert_int_equal(sum.crc32, fth_crc32(0, bytes, size));
+    assert_int_equal(sum.bytes, size);
 
     uint64_t length = 0;
     memcpy(&length, bytes, 8);

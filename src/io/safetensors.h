@@ -73,11 +73,17 @@ fth_err fth_st_to_i32(const fth_st_file *f, const fth_st_tensor *t, int32_t *out
 typedef fth_err fth_st_fill(void *context, const fth_st_tensor *t, size_t first, size_t count,
                             void *out);
 
+/* Size and check sum (fth_crc32) of a file. */
+typedef struct fth_st_sum {
+    uint64_t bytes;
+    uint32_t crc32;
+} fth_st_sum;
+
 /* Writes the n tensors, in the order of their names, under a temporary name, and renames. Without
  * fill the data pointers are written as they are; fill may convert or fetch pieces instead (a
- * model needs no second copy). crc, when not NULL, gets the fth_crc32 of the file. */
+ * model needs no second copy). sum may be NULL. */
 fth_err fth_st_write(const char *path, const fth_st_tensor *tensors, size_t n, fth_st_fill *fill,
-                     void *context, uint32_t *crc);
+                     void *context, fth_st_sum *sum);
 
 /* A fill for tensors whose data are floats, stored as F64, F32 or BF16. */
 fth_err fth_st_fill_from_f32(void *context, const fth_st_tensor *t, size_t first, size_t count,

@@ -89,7 +89,7 @@ static fth_err put_tensor(fth_writer *w, const fth_st_tensor *t, fth_st_fill *fi
 }
 
 fth_err fth_st_write(const char *path, const fth_st_tensor *tensors, size_t n, fth_st_fill *fill,
-                     void *context, uint32_t *crc) {
+                     void *context, fth_st_sum *sum) {
     fth_writer w = {0};
     const fth_st_tensor **sorted = calloc(n + 1, sizeof *sorted); /* [n] */
     void *chunk = fill ? malloc(CHUNK_BYTES) : NULL;
@@ -111,7 +111,7 @@ fth_err fth_st_write(const char *path, const fth_st_tensor *tensors, size_t n, f
     for (size_t i = 0; i < n; i++)
         FTH_TRY_OR(err, put_tensor(&w, sorted[i], fill, context, chunk), done);
     FTH_TRY_OR(err, fth_writer_commit(&w), done);
-    if (crc) *crc = w.crc;
+    if (sum) *sum = (fth_st_sum){.bytes = w.size, .crc32 = w.crc};
 done:
     fth_writer_fini(&w);
     json_decref(header);

@@ -1,0 +1,229 @@
+#include "io/train_state.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define AT(field)    offsetof(fth_train_state, field)
+
+typedef enum key_type { TEXT, COUNTER, REAL, HASH } key_type;
+
+static const struct key_row {
+    const char *key;
+    key_type type;
+    size_t offset;
+} keys[] = {
+    {"version", TEXT, AT(version)},
+    {"update", COUNTER, AT(update)},
+    {"epoch", COUNTER, AT(epoch)},
+    {"position", COUNTER, AT(position)},
+    {"seed", COUNTER, AT(seed)},
+    {"rng_counter", COUNTER, AT(rng_counter)},
+    {"best_score", REAL, AT(best_score)},
+    {"best_update", COUNTER, AT(best_update)},
+    {"patience", COUNTER, AT(patience)},
+    {"loss_scale", REAL, AT(loss_scale)},
+    {"alpha", REAL, AT(alpha)},
+    {"tokens", COUNTER, AT(tokens)},
+    {"wall", REAL, AT(wall)},
+    {"config_hash", HASH, AT(config_hash)},
+};
+
+enum { N_KEYS = COUNT(keys) + 2 }; /* files and crc32 too */
+
+fth_train_state fth_train_state_default(void) {
+    return (fth_train_state){
+        .version = FATHOM_VERSION, .epoch = 1, .best_score = NAN, .loss_scale = 1.0, .alpha = 1.0};
+}
+
+/* JSON has no word for numbers that are not finite; the log writes them the same way. */
+static json_t *real_value(double x) {
+    if (isfinite(x)) return json_real(x);
+    return json_string(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
+}
+
+static json_t *value_of(const struct key_row *row, const fth_train_state *s) {
+    const void *field = (const char *)s + row->offset;
+    switch (row->type) {
+    case TEXT: return json_string(field);
+    case COUNTER: return json_integer(*(const int64_t *)field);
+    case REAL: return real_value(*(const double *)field);
+    case HASH: return json_sprintf("%016llx", (unsigned long long)*(const uint64_t *)field);
+    }
+    return NULL;
+}
+
+static json_t *files_value(const fth_file_sums *sums) {
+    json_t *files = json_object();
+    for (size_t i = 0; i < sums->n && files; i++) {
+        const fth_file_sum *f = &sums->files[i];
+        json_t *entry = json_pack("{s:I, s:o}", "bytes", (json_int_t)f->sum.bytes, "crc32",
+                                  json_sprintf("%08x", f->sum.crc32));
+        if (json_object_set_new(files, f->name, entry) != 0) {
+            json_decref(files);
+            files = NULL;
+        }
+    }
+    return files;
+}
+
+/* The file ends with the sum of its own bytes, taken with eight zeros in the place of the sum. */
+static const char last_key[] = "\"crc32\": \"00000000\"\n}\n";
+enum { SUM_DIGITS = 8, AFTER_SUM = 4 /* the quote and the bracket on its line */ };
+
+/* Where the digits of the sum begin; NULL when text does not end with one. */
+static char *sum_place(char *text, size_t length) {
+    size_t tail = sizeof last_key - 1, before = tail - SUM_DIGITS - AFTER_SUM;
+    if (length < tail) return NULL;
+    char *digits = text + length - SUM_DIGITS - AFTER_SUM;
+    if (memcmp(text + length - tail, last_key, before)) return NULL;
+    return memcmp(digits + SUM_DIGITS, last_key + tail - AFTER_SUM, AFTER_SUM) ? NULL : digits;
+}
+
+fth_err fth_train_state_print(const fth_train_state *s, const fth_file_sums *sums, fth_str *out) {
+    json_t *root = json_object();
+    char *text = NULL;
+    size_t begin = out->length;
+    int failed = !root;
+    for (size_t i = 0; i < COUNT(keys) && !failed; i++)
+        failed = json_object_set_new(root, keys[i].key, value_of(&keys[i], s)) != 0;
+    if (!failed) failed = json_object_set_new(root, "files", files_value(sums)) != 0;
+    if (!failed) failed = json_object_set_new(root, "crc32", json_string("00000000")) != 0;
+    if (!failed) text = json_dumps(root, JSON_INDENT(2));
+    fth_err err = text ? fth_str_addf(out, "%s\n", text)
+                       : fth_fail(FTH_NO_MEMORY, "state.json: no memory for its text");
+    if (!err) {
+        char sum[SUM_DIGITS + 1], *whole = out->text + begin;
+        size_t length = out->length - begin;
+        snprintf(sum, sizeof sum, "%08x", fth_crc32(0, whole, length));
+        memcpy(sum_place(whole, length), sum, SUM_DIGITS);
+    }
+    free(text);
+    json_decref(root);
+    return err;
+}
+
+/* Exactly so many hexadecimal digits. */
+static fth_err read_hex(const char *key, json_t *value, size_t digits, uint64_t *out) {
+    const char *text = json_string_value(value);
+    if (!text || strlen(text) != digits || strspn(text, "0123456789abcdef") != digits)
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s is \"%.40s\": it must be a string of %zu hexadecimal "
+                        "digits",
+                        key, text ? text : "?", digits);
+    *out = strtoull(text, NULL, 16);
+    return FTH_OK;
+}
+
+static fth_err read_counter(const char *key, json_t *value, int64_t *out) {
+    *out = json_integer_value(value);
+    if (json_is_integer(value) && *out >= 0) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s is %lld: it must be a whole number of at least 0", key,
+                    (long long)*out);
+}
+
+static fth_err read_real(const char *key, json_t *value, double *out) {
+    const char *text = json_string_value(value);
+    if (json_is_number(value))
+        *out = json_number_value(value);
+    else if (text && !strcmp(text, "nan"))
+        *out = NAN;
+    else if (text && (!strcmp(text, "inf") || !strcmp(text, "-inf")))
+        *out = text[0] == '-' ? -INFINITY : INFINITY;
+    else
+        return fth_fail(FTH_BAD_INPUT, "%s is \"%.40s\": it must be a number", key,
+                        text ? text : "?");
+    return FTH_OK;
+}
+
+static fth_err read_key(const struct key_row *row, json_t *value, fth_train_state *s) {
+    void *field = (char *)s + row->offset;
+    const char *text = json_string_value(value);
+    if (!value) return fth_fail(FTH_BAD_INPUT, "%s is missing", row->key);
+    switch (row->type) {
+    case TEXT:
+        if (!text || strlen(text) >= sizeof s->version)
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s is \"%.40s\": it must be a string of at most %zu "
+                            "bytes",
+                            row->key, text ? text : "?", sizeof s->version - 1);
+        memcpy(s->version, text, strlen(text) + 1);
+        return FTH_OK;
+    case COUNTER: return read_counter(row->key, value, field);
+    case REAL: return read_real(row->key, value, field);
+    case HASH: return read_hex(row->key, value, 16, field);
+    }
+    return FTH_OK;
+}
+
+static fth_err read_files(json_t *files, fth_file_sums *sums) {
+    const char *name;
+    json_t *entry;
+    if (!json_is_object(files)) return fth_fail(FTH_BAD_INPUT, "files is missing or no object");
+    json_object_foreach(files, name, entry) {
+        int64_t bytes = 0;
+        uint64_t crc = 0;
+        if (!fth_is_model_file(name) || sums->n == FTH_MAX_FILE_SUMS)
+            return fth_fail(FTH_BAD_INPUT, "files has \"%.40s\", which is no file of a checkpoint",
+                            name);
+        FTH_TRY(read_counter("bytes", json_object_get(entry, "bytes"), &bytes));
+        FTH_TRY(read_hex("crc32", json_object_get(entry, "crc32"), 8, &crc));
+        fth_file_sums_add(sums, name,
+                          (fth_st_sum){.bytes = (uint64_t)bytes, .crc32 = (uint32_t)crc});
+    }
+    return FTH_OK;
+}
+
+/* Leaves zeros in the place of the sum. */
+static fth_err check_sum(char *text, size_t length) {
+    char noted[SUM_DIGITS + 1] = "", found[SUM_DIGITS + 1], *place = sum_place(text, length);
+    if (!place)
+        return fth_fail(FTH_BAD_INPUT, "does not end with its crc32: it was cut or changed");
+    memcpy(noted, place, SUM_DIGITS);
+    memset(place, '0', SUM_DIGITS);
+    snprintf(found, sizeof found, "%08x", fth_crc32(0, text, length));
+    if (strcmp(noted, found))
+        return fth_fail(FTH_BAD_INPUT, "crc32 is %s, but that of its content is %s: it was changed",
+                        noted, found);
+    return FTH_OK;
+}
+
+static fth_err read_root(json_t *root, fth_train_state *s, fth_file_sums *sums) {
+    if (!json_is_object(root)) return fth_fail(FTH_BAD_INPUT, "must be a JSON object");
+    for (size_t i = 0; i < COUNT(keys); i++)
+        FTH_TRY(read_key(&keys[i], json_object_get(root, keys[i].key), s));
+    FTH_TRY(read_files(json_object_get(root, "files"), sums));
+    if (json_object_size(root) != N_KEYS)
+        return fth_fail(FTH_BAD_INPUT, "has %zu keys, but must have %d", json_object_size(root),
+                        N_KEYS);
+    return FTH_OK;
+}
+
+static fth_err parse(char *text, size_t length, fth_train_state *s, fth_file_sums *sums) {
+    json_error_t e;
+    FTH_TRY(check_sum(text, length));
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
+    if (!root) return fth_fail(FTH_BAD_INPUT, "line %d: %s", e.line, e.text);
+    fth_err err = read_root(root, s, sums);
+    json_decref(root);
+    return err;
+}
+
+fth_err fth_train_state_read(const char *path, fth_train_state *s, fth_file_sums *sums) {
+    char *text = NULL;
+    size_t length = 0;
+    fth_train_state state = {0};
+    fth_file_sums files = {0};
+    FTH_TRY(fth_file_read(path, &text, &length));
+    fth_err err = parse(text, length, &state, &files);
+    free(text);
+    if (err) return fth_fail_in(err, "%s", path);
+    *s = state;
+    if (sums) *sums = files;
+    return FTH_OK;
+}
