@@ -167,11 +167,16 @@ fth_err fth_options_help(const fth_usage *usage, const fth_option_group *groups,
         for (size_t i = 0; i < groups[g].count; i++)
             FTH_TRY(add_option(&groups[g].table[i], column, out));
     }
+    bool own_config = false;
+    for (size_t g = 0; g < n; g++)
+        for (size_t i = 0; i < groups[g].count; i++)
+            own_config |= strcmp(groups[g].table[i].field, "config") == 0;
     FTH_TRY(fth_str_addf(out, "\ngeneral:\n"));
-    FTH_TRY(add_line("  --config FILE",
-                     "read options from a YAML file, \"max-tokens: 4096\" for --max-tokens 4096; "
-                     "later files win over earlier ones, the command line over all",
-                     column, out));
+    if (!own_config)
+        FTH_TRY(add_line("  --config FILE",
+                         "read options from a YAML file, \"max-tokens: 4096\" for --max-tokens "
+                         "4096; later files win over earlier ones, the command line over all",
+                         column, out));
     FTH_TRY(
         add_line("  --dump-config", "print the resulting options as YAML and exit", column, out));
     return add_line("  --help", "print this text and exit", column, out);

@@ -96,8 +96,9 @@ static fth_err set_defaults(const command_line *c) {
 static fth_err take_option(command_line *c, const char *word, const char *next, bool *took_next) {
     size_t length = strcspn(word, "=");
     const char *value = word[length] == '=' ? word + length + 1 : NULL;
-    bool is_config = length == 8 && memcmp(word, "--config", 8) == 0;
     place p = find(c->groups, c->n_groups, word + 2, length - 2);
+    /* a verb may have a --config of its own, which is then no file of options */
+    bool is_config = !p.option && length == 8 && memcmp(word, "--config", 8) == 0;
     if (!p.option && !is_config && strncmp(word, "--no-", 5) == 0) {
         p = find(c->groups, c->n_groups, word + 5, length - 5);
         if (p.option && p.option->kind != FTH_OPTION_BOOL) p.option = NULL;

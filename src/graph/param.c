@@ -7,6 +7,14 @@
 
 enum { ALIGNMENT = 64 }; /* elements: groups start on a cache line in every precision */
 
+const char *fth_role_name(fth_role role) {
+    static const char *const names[] = {
+        "embedding",     "positions",   "output",       "query",      "key",       "value",
+        "attn_out",      "ffn_in",      "ffn_out",      "query_bias", "key_bias",  "value_bias",
+        "attn_out_bias", "ffn_in_bias", "ffn_out_bias", "norm_gain",  "norm_bias", "extra"};
+    return names[role];
+}
+
 void fth_params_init(fth_params *p) {
     memset(p, 0, sizeof *p);
     fth_arena_init(&p->arena);

@@ -27,6 +27,8 @@ typedef enum fth_role {
     FTH_ROLE_EXTRA /* what only one method has */
 } fth_role;
 
+const char *fth_role_name(fth_role role);
+
 typedef enum fth_init_rule {
     FTH_INIT_CONST,          /* every entry is `value` */
     FTH_INIT_XAVIER_UNIFORM, /* XU(gain), METHODS A.8 */

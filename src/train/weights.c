@@ -1,0 +1,89 @@
+#include "train/weights.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/model_dir.h"
+
+fth_err fth_weights_tensors(const fth_params *params, const char *prefix, const float *flat,
+                            fth_st_tensor **out) {
+    size_t n = (size_t)params->n, names = 0, prefix_length = strlen(prefix);
+    for (size_t i = 0; i < n; i++) names += prefix_length + strlen(params->param[i].name) + 1;
+    fth_st_tensor *tensors = calloc(1, sizeof *tensors * n + names);
+    if (!tensors) return fth_fail(FTH_NO_MEMORY, "no memory for the names of %zu parameters", n);
+    char *name = (char *)(tensors + n);
+    for (size_t i = 0; i < n; i++) {
+        const fth_param *p = &params->param[i];
+        tensors[i] = (fth_st_tensor){.name = name,
+                                     .dtype = FTH_ST_F32,
+                                     .rank = p->rank,
+                                     .shape = {p->shape[0], p->shape[1]},
+                                     .data = flat ? flat + p->offset : NULL};
+        name += sprintf(name, "%s%s", prefix, p->name) + 1;
+    }
+    *out = tensors;
+    return FTH_OK;
+}
+
+fth_err fth_weights_from(const fth_st_file *file, const fth_params *params, const char *prefix,
+                         float *flat) {
+    fth_st_tensor *wanted = NULL;
+    FTH_TRY(fth_weights_tensors(params, prefix, flat, &wanted));
+    fth_err err = FTH_OK;
+    memset(flat, 0, sizeof *flat * (size_t)params->size);
+    for (int32_t i = 0; i < params->n && err == FTH_OK; i++) {
+        const fth_st_tensor *t = NULL;
+        err = fth_st_get(file, wanted[i].name, &t);
+        if (err == FTH_OK && fth_st_count(t) != fth_st_count(&wanted[i]))
+            err = fth_fail(FTH_BAD_INPUT, "%s: tensor %s has %zu elements, the model needs %zu",
+                           file->path, t->name, fth_st_count(t), fth_st_count(&wanted[i]));
+        if (err == FTH_OK) err = fth_st_to_f32(file, t, flat + params->param[i].offset);
+    }
+    free(wanted);
+    return err;
+}
+
+fth_err fth_weights_read(const char *folder, fth_model *model, float **flat) {
+    fth_model_dir *dir = NULL;
+    fth_st_tensor *expected = NULL;
+    *flat = NULL;
+    memset(model, 0, sizeof *model);
+    FTH_TRY(fth_model_dir_open(folder, &dir));
+    fth_err err = fth_model_init(model, &dir->config);
+    if (err != FTH_OK) {
+        err = fth_fail_in(err, "%s/config.json", folder);
+        goto done;
+    }
+    FTH_TRY_OR(err, fth_weights_tensors(&model->params, "", NULL, &expected), done);
+    FTH_TRY_OR(err, fth_st_expect(dir->weights, expected, (size_t)model->params.n), done);
+    *flat = malloc(sizeof **flat * (size_t)model->params.size);
+    if (!*flat) {
+        err =
+            fth_fail(FTH_NO_MEMORY, "no memory for %lld parameters", (long long)model->params.size);
+        goto done;
+    }
+    err = fth_weights_from(dir->weights, &model->params, "", *flat);
+done:
+    free(expected);
+    fth_model_dir_close(dir);
+    if (err != FTH_OK) {
+        free(*flat);
+        *flat = NULL;
+        fth_model_fini(model);
+    }
+    return err;
+}
+
+fth_err fth_weights_write(const char *folder, const fth_model *model, const float *flat,
+                          const char *tokenizer_from) {
+    fth_st_tensor *tensors = NULL;
+    FTH_TRY(fth_weights_tensors(&model->params, "", flat, &tensors));
+    fth_model_content content = {.config = &model->config,
+                                 .tensors = tensors,
+                                 .n_tensors = (size_t)model->params.n,
+                                 .tokenizer_from = tokenizer_from};
+    fth_err err = fth_model_dir_write(folder, &content);
+    free(tensors);
+    return err;
+}
