@@ -13,7 +13,8 @@ static void keep_printable(char *text) {
         if ((unsigned char)*text < ' ' || *text == 127) *text = '?';
 }
 
-fth_err fth_fail(fth_err code, const char *format, ...) {
+/* The names stand in parentheses because an analyzer sees macros of the same names (error.h). */
+fth_err(fth_fail)(fth_err code, const char *format, ...) {
     char text[sizeof message]; /* the arguments may point into message itself */
     va_list args;
     va_start(args, format);
@@ -24,7 +25,7 @@ fth_err fth_fail(fth_err code, const char *format, ...) {
     return code;
 }
 
-fth_err fth_fail_in(fth_err code, const char *format, ...) {
+fth_err(fth_fail_in)(fth_err code, const char *format, ...) {
     char context[512], whole[sizeof context + 2 + sizeof message];
     va_list args;
     va_start(args, format);

@@ -29,14 +29,14 @@ size_t fth_edit_distance(const char *a, const char *b) {
 const char *fth_nearest(const char *word, const char *const *words, size_t n) {
     size_t length = strlen(word);
     size_t least = 2 + length / 3; /* one letter of three may be wrong, and one in short words */
-    const char *found = NULL;
+    size_t found = n;
     for (size_t i = 0; i < n; i++) {
         size_t distance = fth_edit_distance(word, words[i]);
         if (distance >= least || distance >= length) continue;
         least = distance;
-        found = words[i];
+        found = i;
     }
-    for (size_t i = 0; !found && length >= 2 && i < n; i++)
-        if (strncmp(word, words[i], length) == 0) found = words[i];
-    return found;
+    for (size_t i = 0; found == n && length >= 2 && i < n; i++)
+        if (strncmp(word, words[i], length) == 0) found = i;
+    return found < n ? words[found] : NULL;
 }

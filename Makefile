@@ -1,0 +1,66 @@
+# The handle of the build; the work is done by CMake and Ninja. "make help" lists what there is.
+
+CMAKE_FLAGS ?=
+
+.PHONY: all help test test-cuda demo demo-compare bench format lint clean
+.DEFAULT_GOAL := all
+
+all: build/build.ninja ## build build/fathom
+	cmake --build build --target fathom
+
+help: ## this list
+	@awk -F ' ## ' '/^[a-z-]+:.* ## /{sub(/:.*/, "", $$1); sub(/^all$$/, "", $$1); printf "make %-14s %s\n", $$1, $$2}' Makefile
+
+# Each build folder is configured once; Ninja runs CMake again when its files change.
+build/build.ninja: | packages-build
+	cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
+
+build-asan/build.ninja: | packages-build
+	cmake -S . -B build-asan -G Ninja -DFATHOM_SANITIZE=ON $(CMAKE_FLAGS)
+
+build-cuda/build.ninja: | packages-build
+	cmake -S . -B build-cuda -G Ninja -DFATHOM_CUDA=ON $(CMAKE_FLAGS)
+
+.PHONY: packages-build packages-test packages-lint packages-demo
+packages-build:
+	@scripts/install-packages build
+packages-test:
+	@scripts/install-packages build test
+packages-lint:
+	@scripts/install-packages build lint
+packages-demo:
+	@scripts/install-packages build demo
+
+# --no-tests=error: a configuration without cmocka must not look like success.
+CTEST = ctest -j $$(nproc) --output-on-failure --no-tests=error
+
+test: packages-test ## all tests, as built for use and again under the sanitizers
+	$(MAKE) --no-print-directory build/build.ninja build-asan/build.ninja
+	cmake --build build
+	$(CTEST) --test-dir build
+	cmake --build build-asan
+	$(CTEST) --test-dir build-asan
+
+test-cuda: packages-test ## the tests that need an NVIDIA GPU
+	$(MAKE) --no-print-directory build-cuda/build.ninja
+	cmake --build build-cuda
+	$(CTEST) --test-dir build-cuda -R cuda
+
+demo: packages-demo all ## train, translate, score and draw, from nothing, in minutes
+	scripts/demo
+
+demo-compare: packages-demo all ## the same for several methods, side by side
+	scripts/demo-compare
+
+bench: all ## how fast training and generation are on this machine
+	build/fathom bench train
+	build/fathom bench generate
+
+format: packages-lint ## bring all sources into shape
+	scripts/format
+
+lint: packages-lint build/build.ninja ## clang-tidy and cppcheck
+	scripts/lint build
+
+clean: ## remove what was built
+	rm -rf build build-asan build-cuda

@@ -1,0 +1,59 @@
+#!/bin/sh
+# What every command of the program has in common: help, exit status, messages.
+set -eu
+fathom=$1
+here=$(dirname "$0")
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+
+# expect STATUS COMMAND...: runs it; its output is in $tree/out and $tree/err
+expect() {
+    want=$1
+    shift
+    status=0
+    "$@" >"$tree/out" 2>"$tree/err" || status=$?
+    [ $status -eq "$want" ] || {
+        echo "test_cli: $*: exit status $status, not $want" >&2
+        cat "$tree/err" >&2
+        exit 1
+    }
+}
+
+# says FILE TEXT: the output has a line that begins with the text
+says() {
+    grep -q "^$2" "$tree/$1" || {
+        echo "test_cli: no line begins with: $2" >&2
+        cat "$tree/$1" >&2
+        exit 1
+    }
+}
+
+expect 0 "$fathom" --version
+says out 'fathom [0-9]*\.[0-9]*\.[0-9]*$'
+expect 0 "$fathom" --help
+says out 'usage: fathom VERB \[options\]'
+expect 2 "$fathom"
+says err 'fathom: a verb is missing'
+expect 2 "$fathom" zzzzzz
+says err 'fathom: zzzzzz: unknown verb; "fathom --help" lists them'
+expect 2 "$fathom" --seed 1
+says err 'fathom: --seed: the verb comes first'
+expect 1 sh -c "'$fathom' --help > /dev/full"
+says err 'fathom: standard output: cannot write: No space left on device'
+
+verbs=$(sed -n 's/^VERB(\([a-z_]*\),.*/\1/p' "$here/../src/cli/verbs.def")
+for verb in $verbs; do
+    expect 0 "$fathom" "$verb" --help
+    says out "usage: fathom $verb"
+    says out '  --config FILE'
+    [ ! -s "$tree/err" ]
+    expect 2 "$fathom" "${verb}x"
+    says err "fathom: ${verb}x: unknown verb; did you mean $verb?"
+    expect 2 "$fathom" "$verb" --no-such-option
+    says err 'fathom: --no-such-option: unknown option'
+    [ ! -s "$tree/out" ]
+    expect 0 "$fathom" "$verb" --dump-config
+    cp "$tree/out" "$tree/config.yaml"
+    expect 0 "$fathom" "$verb" --config "$tree/config.yaml" --dump-config
+    cmp "$tree/out" "$tree/config.yaml"
+done

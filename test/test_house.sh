@@ -1,0 +1,75 @@
+#!/bin/sh
+# The rules of the house: which folder may include which, and that a method is known only to its file.
+# Both checks pass on the sources and fail on a made-up tree with every kind of mistake.
+set -eu
+here=$(dirname "$0")
+scripts=$here/../scripts
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+
+fail() {
+    echo "test_house: $*" >&2
+    exit 1
+}
+
+# put FILE LINE...: writes a file of the made-up tree
+put() {
+    file=$tree/$1
+    shift
+    mkdir -p "$(dirname "$file")"
+    printf '%s\n' "$@" >"$file"
+}
+
+# expect CHECK OUTPUT: the check must fail on the made-up tree with exactly this output
+expect() {
+    if output=$("$scripts/$1" "$tree"); then fail "$1 found nothing in a tree full of mistakes"; fi
+    [ "$output" = "$2" ] || fail "$1 said:
+$output
+and not:
+$2"
+}
+
+"$scripts/check-includes" || fail "wrong includes in src"
+[ ! -f "$here/../src/method/methods.def" ] || "$scripts/check-methods" || fail "methods known by name in src"
+
+# what is allowed
+put base/a.c '#include "base/a.h"' '#include <stdio.h>' '/* #include "cli/verb.h" */'
+put backend/cpu/a.c '#include "backend/ref/a.h"' '#include "backend/backend.h"' '# include "graph/a.h"'
+put backend/cuda/a.cu '#include <cuda_runtime.h>' '#include <cublasLt.h>'
+put train/a.c '#include "io/a.h"' '#include "backend/cpu/a.h"' '#include "decode/a.h"'
+put cli/a.c '#include "cli/verb.h"' '#include "train/a.h"'
+put method/methods.def 'METHOD(postln)' 'METHOD(postln_init)' 'METHOD(dlcl_pre)' 'METHOD(dlcl_post)'
+put method/postln.c '/* postln */'
+put method/postln_init.c 'postln-init'
+put method/dlcl.c 'dlcl-pre dlcl_post'
+"$scripts/check-includes" "$tree" || fail "check-includes refused what is allowed"
+"$scripts/check-methods" "$tree" || fail "check-methods refused what is allowed"
+
+# what is not
+put base/b.c '' '#include "graph/a.h"'
+put data/b.c '#include "io/a.h"'
+put graph/b.h '#include <stdio.h>' '  #  include  "backend/backend.h"'
+put backend/cuda/b.cu '#include "backend/ref/a.h"'
+put backend/ref/b.c '#include "backend/cpu/a.h"' '#include <cuda.h>'
+put method/b.c '#include "model/a.h"'
+put model/b.c '#include "attention.h"' '#include "../base/a.h"'
+put train/b.c '#include "cli/verb.h"' '#include "nccl/a.h"'
+expect check-includes 'backend/cuda/b.cu:1: backend/cuda must not include "backend/ref/a.h"; it may include: base graph backend backend/cuda
+backend/ref/b.c:1: backend/ref must not include "backend/cpu/a.h"; it may include: base graph backend backend/ref
+backend/ref/b.c:2: only backend/cuda may include <cuda.h>
+base/b.c:2: base must not include "graph/a.h"; it may include: base
+data/b.c:1: data must not include "io/a.h"; it may include: base data
+graph/b.h:2: graph must not include "backend/backend.h"; it may include: base graph
+method/b.c:1: method must not include "model/a.h"; it may include: base graph method
+model/b.c:1: "attention.h" must be written from src on, as in "base/error.h"
+model/b.c:2: "../base/a.h" must be written from src on, as in "base/error.h"
+train/b.c:1: train must not include "cli/verb.h"; it may include: base graph data io metric backend backend/ref backend/cpu backend/cuda backend/device method model train decode
+train/b.c:2: train must not include "nccl/a.h"; it may include: base graph data io metric backend backend/ref backend/cpu backend/cuda backend/device method model train decode
+11 wrong includes'
+
+put cli/c.c 'int x;' 'if (PostLN)' 'strcmp(m, "postln-init")'
+put method/c.h '/* as DLCL-pre does */'
+put method/postln.c 'postln_init'
+expect check-methods 'cli/c.c:2: knows the method postln
+cli/c.c:3: knows the method postln_init
+method/c.h:1: knows the method dlcl_pre'
