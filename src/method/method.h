@@ -44,7 +44,7 @@ struct fth_fold;
 
 typedef struct fth_method {
     const char *id;        /* the name of the flag */
-    const char *title;     /* "DeepNorm (DeepNet)" */
+    const char *title;     /* its name in the papers, with another one that is used */
     const char *paper;     /* authors, year, reference */
     const char *equation;  /* one line of text */
     const char *extra;     /* extra learned parameters, in words */
