@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/writer.h"
 
 static fth_err fail_path(const char *doing, const char *path) {
     fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND : FTH_IO;
@@ -53,78 +53,12 @@ fth_err fth_file_read(const char *path, char **data, size_t *size) {
     return err;
 }
 
-static fth_err write_all(int fd, const char *path, const char *data, size_t size) {
-    while (size) {
-        ssize_t put = write(fd, data, size);
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return fail_path("write", path);
-        data += put;
-        size -= (size_t)put;
-    }
-    return FTH_OK;
-}
-
-/* The folder a path lies in, malloc'd. */
-static char *parent_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    if (!slash) return strdup(".");
-    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
-static fth_err sync_parent(const char *path) {
-    char *parent = parent_of(path);
-    if (!parent) return fth_fail(FTH_NO_MEMORY, "%s: no memory for its folder's name", path);
-    fth_err err = fth_sync_dir(parent);
-    free(parent);
-    return err;
-}
-
-/* Opens a new file beside path; its name goes to *name. open() and not mkstemp(), so that the
- * user's umask decides who may read the result. */
-static fth_err open_beside(const char *path, char **name, int *fd) {
-    for (int attempt = 0; attempt < 100; attempt++) {
-        *name = fth_strdup_printf("%s.tmp-%ld-%d", path, (long)getpid(), attempt);
-        if (!*name) return fth_fail(FTH_NO_MEMORY, "%s: no memory for a temporary name", path);
-        *fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (*fd >= 0) return FTH_OK;
-        int reason = errno;
-        free(*name);
-        *name = NULL;
-        errno = reason;
-        if (reason != EEXIST) break;
-    }
-    return fail_path("write", path);
-}
-
-static fth_err replace_file(const char *path, const void *data, size_t size) {
-    char *name = NULL;
-    int fd = -1;
-    FTH_TRY(open_beside(path, &name, &fd));
-    fth_err err = write_all(fd, path, data, size);
-    if (!err && fsync(fd) != 0) err = fail_path("write", path);
-    if (close(fd) != 0 && !err) err = fail_path("write", path);
-    if (!err && rename(name, path) != 0) err = fail_path("write", path);
-    if (err) unlink(name);
-    free(name);
-    return err ? err : sync_parent(path);
-}
-
-static fth_err write_in_place(const char *path, const void *data, size_t size) {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return fail_path("write", path);
-    fth_err err = write_all(fd, path, data, size);
-    if (close(fd) != 0 && !err) err = fail_path("write", path);
-    return err;
-}
-
 fth_err fth_file_write(const char *path, const void *data, size_t size) {
-    struct stat st;
-    if (stat(path, &st) != 0) return replace_file(path, data, size);
-    if (!S_ISREG(st.st_mode)) return write_in_place(path, data, size);
-    char *target = realpath(path, NULL); /* replace what a link points to, not the link */
-    if (!target) return fail_path("write", path);
-    fth_err err = replace_file(target, data, size);
-    free(target);
+    fth_writer w;
+    FTH_TRY(fth_writer_open(&w, path));
+    fth_err err = fth_writer_put(&w, data, size);
+    if (!err) err = fth_writer_commit(&w);
+    fth_writer_fini(&w);
     return err;
 }
 

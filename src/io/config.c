@@ -2,12 +2,12 @@
  * their values are fth_config_validate's. */
 #include "io/config.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/nearest.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -76,10 +76,10 @@ typedef struct value_text {
 /* The value as the file has it, cut where it is long. */
 static value_text show(json_t *value) {
     value_text v = {"?"};
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    if (text)
-        snprintf(v.text, sizeof v.text, strlen(text) < sizeof v.text ? "%s" : "%.58s ...", text);
-    free(text);
+    fth_str s = {0};
+    if (fth_json_write(value, 0, &s) == FTH_OK)
+        snprintf(v.text, sizeof v.text, s.length < sizeof v.text ? "%s" : "%.58s ...", s.text);
+    fth_str_fini(&s);
     return v;
 }
 
@@ -233,11 +233,11 @@ static fth_err read_root(json_t *root, fth_config *c) {
 }
 
 fth_err fth_config_parse(const char *text, size_t length, const char *path, fth_config *out) {
-    json_error_t e;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
-    if (!root) return fth_fail(FTH_BAD_CONFIG, "%s:%d: %s", path, e.line, e.text);
+    json_t *root = NULL;
     fth_config c;
-    fth_err err = read_root(root, &c);
+    fth_err err = fth_json_parse(path, text, length, &root);
+    if (err) return err == FTH_BAD_INPUT ? FTH_BAD_CONFIG : err;
+    err = read_root(root, &c);
     json_decref(root);
     if (err) return fth_fail_in(err, "%s", path);
     *out = c;
@@ -309,25 +309,11 @@ static json_t *root_of(const fth_config *c) {
     return root;
 }
 
-/* With the fewest digits that give the same numbers back: 0.1 and not 0.10000000000000001. */
-static char *dump_exactly(json_t *root) {
-    for (size_t digits = 15;; digits++) {
-        char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
-        json_t *back = text ? json_loads(text, 0, NULL) : NULL;
-        int exact = json_equal(root, back);
-        json_decref(back);
-        if (exact || digits == 17) return text;
-        free(text);
-    }
-}
-
 fth_err fth_config_print(const fth_config *c, fth_str *out) {
     FTH_TRY(fth_config_validate(c));
     json_t *root = root_of(c);
-    char *text = root ? dump_exactly(root) : NULL;
-    fth_err err = text ? fth_str_addf(out, "%s\n", text)
+    fth_err err = root ? fth_json_write(root, 2, out)
                        : fth_fail(FTH_FAILED, "config: no memory, or a text is not UTF-8");
-    free(text);
     json_decref(root);
-    return err;
+    return err ? err : fth_str_add(out, "\n", 1);
 }

@@ -1,12 +1,12 @@
 #include "io/train_state.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define AT(field)    offsetof(fth_train_state, field)
@@ -41,18 +41,12 @@ fth_train_state fth_train_state_default(void) {
         .version = FATHOM_VERSION, .epoch = 1, .best_score = NAN, .loss_scale = 1.0, .alpha = 1.0};
 }
 
-/* JSON has no word for numbers that are not finite; the log writes them the same way. */
-static json_t *real_value(double x) {
-    if (isfinite(x)) return json_real(x);
-    return json_string(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
-}
-
 static json_t *value_of(const struct key_row *row, const fth_train_state *s) {
     const void *field = (const char *)s + row->offset;
     switch (row->type) {
     case TEXT: return json_string(field);
     case COUNTER: return json_integer(*(const int64_t *)field);
-    case REAL: return real_value(*(const double *)field);
+    case REAL: return fth_json_number(*(const double *)field);
     case HASH: return json_sprintf("%016llx", (unsigned long long)*(const uint64_t *)field);
     }
     return NULL;
@@ -85,27 +79,30 @@ static char *sum_place(char *text, size_t length) {
     return memcmp(digits + SUM_DIGITS, last_key + tail - AFTER_SUM, AFTER_SUM) ? NULL : digits;
 }
 
-fth_err fth_train_state_print(const fth_train_state *s, const fth_file_sums *sums, fth_str *out) {
+/* Everything but the sum itself; NULL when out of memory. */
+static json_t *root_of(const fth_train_state *s, const fth_file_sums *sums) {
     json_t *root = json_object();
-    char *text = NULL;
-    size_t begin = out->length;
-    int failed = !root;
+    int failed = 0;
     for (size_t i = 0; i < COUNT(keys) && !failed; i++)
         failed = json_object_set_new(root, keys[i].key, value_of(&keys[i], s)) != 0;
     if (!failed) failed = json_object_set_new(root, "files", files_value(sums)) != 0;
     if (!failed) failed = json_object_set_new(root, "crc32", json_string("00000000")) != 0;
-    if (!failed) text = json_dumps(root, JSON_INDENT(2));
-    fth_err err = text ? fth_str_addf(out, "%s\n", text)
-                       : fth_fail(FTH_NO_MEMORY, "state.json: no memory for its text");
-    if (!err) {
-        char sum[SUM_DIGITS + 1], *whole = out->text + begin;
-        size_t length = out->length - begin;
-        snprintf(sum, sizeof sum, "%08x", fth_crc32(0, whole, length));
-        memcpy(sum_place(whole, length), sum, SUM_DIGITS);
-    }
-    free(text);
+    if (!failed) return root;
     json_decref(root);
-    return err;
+    return NULL;
+}
+
+fth_err fth_train_state_print(const fth_train_state *s, const fth_file_sums *sums, fth_str *out) {
+    char sum[SUM_DIGITS + 1];
+    size_t begin = out->length;
+    json_t *root = root_of(s, sums);
+    fth_err err = fth_json_write(root, 2, out);
+    json_decref(root);
+    if (!err) err = fth_str_add(out, "\n", 1);
+    if (err) return err;
+    snprintf(sum, sizeof sum, "%08x", fth_crc32(0, out->text + begin, out->length - begin));
+    memcpy(sum_place(out->text + begin, out->length - begin), sum, SUM_DIGITS);
+    return FTH_OK;
 }
 
 /* Exactly so many hexadecimal digits. */
@@ -127,20 +124,6 @@ static fth_err read_counter(const char *key, json_t *value, int64_t *out) {
                     (long long)*out);
 }
 
-static fth_err read_real(const char *key, json_t *value, double *out) {
-    const char *text = json_string_value(value);
-    if (json_is_number(value))
-        *out = json_number_value(value);
-    else if (text && !strcmp(text, "nan"))
-        *out = NAN;
-    else if (text && (!strcmp(text, "inf") || !strcmp(text, "-inf")))
-        *out = text[0] == '-' ? -INFINITY : INFINITY;
-    else
-        return fth_fail(FTH_BAD_INPUT, "%s is \"%.40s\": it must be a number", key,
-                        text ? text : "?");
-    return FTH_OK;
-}
-
 static fth_err read_key(const struct key_row *row, json_t *value, fth_train_state *s) {
     void *field = (char *)s + row->offset;
     const char *text = json_string_value(value);
@@ -155,7 +138,9 @@ static fth_err read_key(const struct key_row *row, json_t *value, fth_train_stat
         memcpy(s->version, text, strlen(text) + 1);
         return FTH_OK;
     case COUNTER: return read_counter(row->key, value, field);
-    case REAL: return read_real(row->key, value, field);
+    case REAL:
+        if (fth_json_to_double(value, field)) return fth_fail_in(FTH_BAD_INPUT, "%s", row->key);
+        return FTH_OK;
     case HASH: return read_hex(row->key, value, 16, field);
     }
     return FTH_OK;
@@ -204,14 +189,15 @@ static fth_err read_root(json_t *root, fth_train_state *s, fth_file_sums *sums) 
     return FTH_OK;
 }
 
-static fth_err parse(char *text, size_t length, fth_train_state *s, fth_file_sums *sums) {
-    json_error_t e;
-    FTH_TRY(check_sum(text, length));
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
-    if (!root) return fth_fail(FTH_BAD_INPUT, "line %d: %s", e.line, e.text);
-    fth_err err = read_root(root, s, sums);
+static fth_err parse(const char *path, char *text, size_t length, fth_train_state *s,
+                     fth_file_sums *sums) {
+    json_t *root = NULL;
+    fth_err err = check_sum(text, length);
+    if (err) return fth_fail_in(err, "%s", path);
+    FTH_TRY(fth_json_parse(path, text, length, &root));
+    err = read_root(root, s, sums);
     json_decref(root);
-    return err;
+    return err ? fth_fail_in(err, "%s", path) : FTH_OK;
 }
 
 fth_err fth_train_state_read(const char *path, fth_train_state *s, fth_file_sums *sums) {
@@ -220,9 +206,9 @@ fth_err fth_train_state_read(const char *path, fth_train_state *s, fth_file_sums
     fth_train_state state = {0};
     fth_file_sums files = {0};
     FTH_TRY(fth_file_read(path, &text, &length));
-    fth_err err = parse(text, length, &state, &files);
+    fth_err err = parse(path, text, length, &state, &files);
     free(text);
-    if (err) return fth_fail_in(err, "%s", path);
+    if (err) return err;
     *s = state;
     if (sums) *sums = files;
     return FTH_OK;
