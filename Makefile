@@ -31,7 +31,7 @@ packages-lint:
 packages-demo:
 	@scripts/install-packages build demo
 
-# --no-tests=error: a configuration without cmocka must not look like success.
+# --no-tests=error: a build without tests must not look like success.
 CTEST = ctest -j $$(nproc) --output-on-failure --no-tests=error
 
 test: packages-test ## all tests, as built for use and again under the sanitizers
