@@ -97,11 +97,6 @@ void fth_trial_fini(fth_trial *t) {
     memset(t, 0, sizeof *t);
 }
 
-fth_err fth_harness_open(const fth_backend *backend, fth_precision precision, int threads,
-                         fth_device **out) {
-    return backend->open(backend, precision, threads, out);
-}
-
 /* ---- running one operation on a device ---- */
 
 enum { GARBAGE = 768 }; /* in rows that nobody may read; bf16 can hold it */

@@ -68,10 +68,6 @@ fth_val fth_trial_output(fth_trial *t, fth_op *op, int index, fth_val like, int 
 fth_val fth_trial_upstream(fth_trial *t, fth_val y);
 void fth_trial_pair(fth_trial *t, fth_val value, fth_val grad);
 
-/* Opens a backend or fails the test run with its message. */
-fth_err fth_harness_open(const fth_backend *backend, fth_precision precision, int threads,
-                         fth_device **out);
-
 /* What a backend does with the rows between those of the batch and the capacity. */
 typedef enum fth_tail {
     FTH_TAIL_KEPT, /* neither reads nor writes them: garbage in, poison stays */

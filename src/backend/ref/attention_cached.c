@@ -34,7 +34,10 @@ static void attend(fth_exec *ex, const fth_op *op, int64_t row, int64_t pair, in
         p[j] = s / (double)op->u.attention.divisor;
         highest = fmax(highest, p[j]);
     }
-    for (int32_t j = 0; j < length; j++) sum += p[j] = exp(p[j] - highest);
+    for (int32_t j = 0; j < length; j++) {
+        p[j] = exp(p[j] - highest);
+        sum += p[j];
+    }
     for (int32_t c = first; c < end; c++) {
         double out = 0;
         for (int32_t j = 0; j < length; j++) out += p[j] * fth_ref_get(values, history[j], c);
