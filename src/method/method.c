@@ -105,7 +105,7 @@ const char *fth_option_text(const fth_method_state *state, const char *key) {
     return find_spec(state->method, key)->fallback;
 }
 
-void fth_method_step(const fth_method_state *state, int64_t t, double slots[]) {
-    for (int i = 0; i < 4; i++) slots[i] = 1;
+void fth_method_step(const fth_method_state *state, int64_t t, double slots[FTH_STEP_SLOTS]) {
+    for (int i = 0; i < FTH_STEP_SLOTS; i++) slots[i] = 1;
     if (state->method->step) state->method->step(state, t, slots);
 }

@@ -4,6 +4,7 @@
 #ifndef FTH_METHOD_METHOD_H
 #define FTH_METHOD_METHOD_H
 
+#include "graph/batch.h"
 #include "graph/builder.h"
 
 /* Where the layer norm of a sub-layer stands (METHODS B.0). */
@@ -110,7 +111,7 @@ const char *fth_option_text(const fth_method_state *state, const char *key);
 bool fth_option_given(const fth_method_state *state, const char *key);
 
 /* The numbers of update t for every method (1 where it has none). */
-void fth_method_step(const fth_method_state *state, int64_t t, double slots[]);
+void fth_method_step(const fth_method_state *state, int64_t t, double slots[FTH_STEP_SLOTS]);
 
 /* Layers of the stack that a parameter or site belongs to. */
 static inline int32_t fth_stack_layers(const fth_config *c, fth_stack stack) {
