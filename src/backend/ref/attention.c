@@ -69,7 +69,7 @@ static void attend(fth_exec *ex, const fth_op *op, const query *q) {
     for (int64_t j = q->seen; scores && j < q->keys; j++)
         fth_ref_put(scores, q->pair + j, q->head, 0);
     for (int64_t j = 0; j < q->seen; j++) sum += exp(p[j] - highest);
-    const double log_sum = highest + log(sum);
+    const double log_sum = sum > 0 ? highest + log(sum) : -INFINITY;
     if (lse) fth_ref_put(lse, q->row, q->head, log_sum);
     for (int64_t j = 0; j < q->seen; j++) p[j] = exp(p[j] - log_sum) * drop_factor(ex, op, q, j);
     for (int32_t c = q->head * q->width; c < (q->head + 1) * q->width; c++) {
