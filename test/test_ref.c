@@ -276,7 +276,7 @@ static void dropout_has_its_rate(void **state) {
 static void masks_do_not_depend_on_micro_batches(void **state) {
     (void)state;
     enum { ROWS = 9, COLUMNS = 13, CUT = 4 };
-    double x[ROWS * COLUMNS], whole[ROWS * COLUMNS], cut[ROWS * COLUMNS];
+    double x[ROWS * COLUMNS], whole[ROWS * COLUMNS] = {0}, cut[ROWS * COLUMNS] = {0};
     for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = i + 1;
     for (int part = 0; part < 3; part++) { /* whole, rows before CUT, rows from CUT on */
         const int first = part == 2 ? CUT : 0, end = part == 1 ? CUT : ROWS;

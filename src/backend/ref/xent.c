@@ -8,7 +8,7 @@
  * exponentials and puts the sum of all logits and the target's into *total and *own. */
 static double softmax(const fth_tensor *x, const fth_tensor *w, int64_t row, int32_t target,
                       double *p, double *total, double *own) {
-    double highest = -INFINITY, sum = 0;
+    double highest = -INFINITY;
     *total = 0;
     for (int64_t v = 0; v < w->rows; v++) {
         p[v] = 0;
@@ -18,7 +18,8 @@ static double softmax(const fth_tensor *x, const fth_tensor *w, int64_t row, int
         *total += p[v];
     }
     *own = p[target];
-    for (int64_t v = 0; v < w->rows; v++) sum += exp(p[v] - highest);
+    double sum = exp(p[0] - highest);
+    for (int64_t v = 1; v < w->rows; v++) sum += exp(p[v] - highest);
     const double lse = highest + log(sum);
     for (int64_t v = 0; v < w->rows; v++) p[v] = exp(p[v] - lse);
     return lse;
