@@ -484,6 +484,32 @@ static void damaged_checkpoints_are_passed_over(void **state) {
     assert_int_equal(w.n, 2);
 }
 
+/* Without the optimizer, which only training needs. */
+static void the_model_of_a_checkpoint(void **state) {
+    char folder[300], path[400], file[500];
+    fth_model_dir *m = NULL;
+    PATH(folder, *state, "checkpoints");
+    assert_ok(save(folder, 7));
+    PATH(path, folder, "last");
+    PATH(file, path, "optimizer.safetensors");
+    assert_int_equal(truncate(file, 100), 0);
+    assert_ok(fth_checkpoint_open_model(path, &m));
+    assert_of_update(m->weights, 7);
+    fth_model_dir_close(m);
+    PATH(file, path, "model.safetensors");
+    int fd = open(file, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "x", 1, 1000), 1);
+    close(fd);
+    assert_failed(fth_checkpoint_open_model(path, &m), FTH_BAD_INPUT,
+                  (const char *[]){"step-00000007/model.safetensors", "crc32", "damaged", NULL});
+    assert_null(m);
+    PATH(file, path, "state.json"); /* a plain model folder has no sums */
+    assert_int_equal(unlink(file), 0);
+    assert_ok(fth_checkpoint_open_model(path, &m));
+    fth_model_dir_close(m);
+}
+
 /* Files of another checkpoint are whole, but do not belong here. */
 static void mixed_checkpoints_are_found(void **state) {
     char folder[300], from[400], to[400];
@@ -590,6 +616,7 @@ int main(void) {
         TEST(checkpoint_round_trip),
         TEST(state_round_trip),
         TEST(damaged_checkpoints_are_passed_over),
+        TEST(the_model_of_a_checkpoint),
         TEST(mixed_checkpoints_are_found),
         TEST(pruning_keeps_last_and_best),
         TEST(saving_fails_anywhere),

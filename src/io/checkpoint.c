@@ -79,15 +79,16 @@ fth_err fth_checkpoint_write(const char *path, const fth_checkpoint_content *c) 
 }
 
 /* The sum of a file of the folder; tensor files are mapped already. */
-static fth_err measure(const fth_checkpoint *c, const char *name, fth_st_sum *sum) {
-    const fth_st_file *mapped = !strcmp(name, model_file)       ? c->model->weights
-                                : !strcmp(name, optimizer_file) ? c->optimizer
+static fth_err measure(const fth_model_dir *model, const fth_st_file *optimizer, const char *name,
+                       fth_st_sum *sum) {
+    const fth_st_file *mapped = !strcmp(name, model_file)       ? model->weights
+                                : !strcmp(name, optimizer_file) ? optimizer
                                                                 : NULL;
     if (mapped) {
         *sum = (fth_st_sum){mapped->map_size, fth_crc32(0, mapped->map, mapped->map_size)};
         return FTH_OK;
     }
-    char *path = fth_strdup_printf("%s/%s", c->model->path, name), *data = NULL;
+    char *path = fth_strdup_printf("%s/%s", model->path, name), *data = NULL;
     size_t size = 0;
     fth_err err = path ? fth_file_read(path, &data, &size)
                        : fth_fail(FTH_NO_MEMORY, "%s: no memory for a name", name);
@@ -97,25 +98,31 @@ static fth_err measure(const fth_checkpoint *c, const char *name, fth_st_sum *su
     return err;
 }
 
-static fth_err check_sums(const fth_checkpoint *c, const fth_file_sums *sums) {
+static fth_err check_sum(const fth_model_dir *model, const fth_file_sum *noted, fth_st_sum found) {
+    if (found.bytes == noted->sum.bytes && found.crc32 == noted->sum.crc32) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s/%s: %llu bytes with crc32 %08x, but %s says %llu with %08x: the file is "
+                    "damaged",
+                    model->path, noted->name, (unsigned long long)found.bytes, found.crc32,
+                    state_file, (unsigned long long)noted->sum.bytes, noted->sum.crc32);
+}
+
+/* Without an optimizer its file is not looked at. */
+static fth_err check_sums(const fth_model_dir *model, const fth_st_file *optimizer,
+                          const fth_file_sums *sums) {
     static const char *const needed[] = {"config.json", model_file, optimizer_file};
     for (size_t k = 0; k < sizeof needed / sizeof needed[0]; k++) {
         size_t i = 0;
         while (i < sums->n && strcmp(sums->files[i].name, needed[k])) i++;
         if (i == sums->n)
-            return fth_fail(FTH_BAD_INPUT, "%s: %s does not list %s", c->model->path, state_file,
+            return fth_fail(FTH_BAD_INPUT, "%s: %s does not list %s", model->path, state_file,
                             needed[k]);
     }
     for (size_t i = 0; i < sums->n; i++) {
-        const fth_file_sum *f = &sums->files[i];
         fth_st_sum found = {0};
-        FTH_TRY(measure(c, f->name, &found));
-        if (found.bytes != f->sum.bytes || found.crc32 != f->sum.crc32)
-            return fth_fail(FTH_BAD_INPUT,
-                            "%s/%s: %llu bytes with crc32 %08x, but %s says %llu with %08x: the "
-                            "file is damaged",
-                            c->model->path, f->name, (unsigned long long)found.bytes, found.crc32,
-                            state_file, (unsigned long long)f->sum.bytes, f->sum.crc32);
+        if (!optimizer && !strcmp(sums->files[i].name, optimizer_file)) continue;
+        FTH_TRY(measure(model, optimizer, sums->files[i].name, &found));
+        FTH_TRY(check_sum(model, &sums->files[i], found));
     }
     return FTH_OK;
 }
@@ -129,21 +136,44 @@ static fth_err check_moments(const fth_checkpoint *c) {
     return err;
 }
 
+static fth_err read_state(const fth_model_dir *model, const char *path, fth_train_state *state,
+                          fth_file_sums *sums) {
+    FTH_TRY(fth_train_state_read(path, state, sums));
+    if (state->update == model->config.step) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: update is %lld, but step in config.json is %lld", path,
+                    (long long)state->update, (long long)model->config.step);
+}
+
 static fth_err read_all(const char *path, fth_checkpoint *c) {
     fth_file_sums sums = {0};
     FTH_TRY(fth_model_dir_open(path, &c->model));
     char *state = fth_strdup_printf("%s/%s", c->model->path, state_file);
     char *optimizer = fth_strdup_printf("%s/%s", c->model->path, optimizer_file);
     fth_err err = state && optimizer ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory", path);
-    if (!err) err = fth_train_state_read(state, &c->state, &sums);
+    if (!err) err = read_state(c->model, state, &c->state, &sums);
     if (!err) err = fth_st_open(optimizer, &c->optimizer);
-    if (!err) err = check_sums(c, &sums);
+    if (!err) err = check_sums(c->model, c->optimizer, &sums);
     if (!err) err = check_moments(c);
-    if (!err && c->state.update != c->model->config.step)
-        err = fth_fail(FTH_BAD_INPUT, "%s: update is %lld, but step in config.json %lld", path,
-                       (long long)c->state.update, (long long)c->model->config.step);
     free(state);
     free(optimizer);
+    return err;
+}
+
+fth_err fth_checkpoint_open_model(const char *path, fth_model_dir **out) {
+    fth_train_state state;
+    fth_file_sums sums = {0};
+    FTH_TRY(fth_model_dir_open(path, out));
+    char *file = fth_strdup_printf("%s/%s", (*out)->path, state_file);
+    fth_err err = file ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory", path);
+    if (!err && fth_file_exists(file)) {
+        err = read_state(*out, file, &state, &sums);
+        if (!err) err = check_sums(*out, NULL, &sums);
+    }
+    free(file);
+    if (err) {
+        fth_model_dir_close(*out);
+        *out = NULL;
+    }
     return err;
 }
 

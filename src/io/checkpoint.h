@@ -50,6 +50,10 @@ typedef struct fth_checkpoint {
 fth_err fth_checkpoint_open(const char *path, fth_checkpoint **out);
 void fth_checkpoint_close(fth_checkpoint *c);
 
+/* Opens the model of a checkpoint, or a plain model folder. Where there is a state.json, the sums
+ * are compared (the optimizer's aside). */
+fth_err fth_checkpoint_open_model(const char *path, fth_model_dir **out);
+
 /* Told of every damaged checkpoint that is passed over, in one line. */
 typedef void fth_checkpoint_warn(void *context, const char *text);
 

@@ -317,3 +317,15 @@ fth_err fth_config_print(const fth_config *c, fth_str *out) {
     json_decref(root);
     return err ? err : fth_str_add(out, "\n", 1);
 }
+
+const char *fth_config_difference(const fth_config *a, const fth_config *b) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (!strcmp(keys[i].key, "step")) continue;
+        json_t *x = value_of(&keys[i], a), *y = value_of(&keys[i], b);
+        int same = json_equal(x, y);
+        json_decref(x);
+        json_decref(y);
+        if (!same) return keys[i].key;
+    }
+    return NULL;
+}
