@@ -1,0 +1,22 @@
+/* inflate.h: the bytes of one file, unpacked on the way when it is gzip or Zstandard. */
+#ifndef FTH_DATA_INFLATE_H
+#define FTH_DATA_INFLATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct fth_inflate fth_inflate;
+
+/* name is what messages call the file; path and name must outlive the reader. */
+fth_err fth_inflate_new(const char *path, const char *name, fth_inflate **out);
+void fth_inflate_free(fth_inflate *f);
+
+/* Reads up to size bytes; *got = 0 at the end of the file. */
+fth_err fth_inflate_read(fth_inflate *f, void *data, size_t size, size_t *got);
+
+/* Bytes of the file itself read so far. */
+int64_t fth_inflate_bytes(const fth_inflate *f);
+
+#endif
