@@ -1,0 +1,77 @@
+#include "data/describe.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static fth_err describe_side(const fth_dataset *d, int side, fth_str *out) {
+    const fth_data_side *s = &d->side[side];
+    const char *name = d->n_sides == 1 ? "text" : side == FTH_SOURCE ? "source" : "target";
+    double mean = (double)s->tokens / (double)(d->sentences ? d->sentences : 1);
+    return fth_str_addf(out, "  %-7s %12lld tokens  %12lld words  %8.2f mean  %6d longest\n", name,
+                        (long long)s->tokens, (long long)s->words, mean, s->longest);
+}
+
+static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
+    fth_dataset *d = NULL;
+    const json_t *facts =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    long long too_long = json_integer_value(json_object_get(facts, "too_long"));
+    long long empty = json_integer_value(json_object_get(facts, "empty"));
+    FTH_TRY(fth_folder_split(f, split, &d));
+    fth_err err =
+        fth_str_addf(out, "%s: %lld sentences", fth_split_name(split), (long long)d->sentences);
+    if (!err && too_long) err = fth_str_addf(out, ", %lld too long left out", too_long);
+    if (!err && empty) err = fth_str_addf(out, ", %lld empty left out", empty);
+    if (!err) err = fth_str_addf(out, "\n");
+    for (int s = 0; !err && s < d->n_sides; s++) err = describe_side(d, s, out);
+    fth_dataset_free(d);
+    return err;
+}
+
+fth_err fth_describe_folder(const fth_folder *f, fth_str *out) {
+    FTH_TRY(fth_str_addf(out, "%s: %s\n", f->path,
+                         f->n_sides == 2 ? "pairs of source and target" : "plain text"));
+    for (int i = 0; i < 1 + f->separate; i++) {
+        fth_tokenizer *t = NULL;
+        FTH_TRY(fth_folder_tokenizer(f, i, &t));
+        int32_t size = fth_tokenizer_size(t);
+        fth_tokenizer_free(t);
+        const char *whose = !f->separate ? "" : i == 0 ? "source " : "target ";
+        FTH_TRY(fth_str_addf(out, "%stokenizer: %d ids\n", whose, size));
+    }
+    if (!isnan(f->target_unigram_nll))
+        FTH_TRY(fth_str_addf(out, "unigram nll of the target: %.4f nats a token\n",
+                             f->target_unigram_nll));
+    for (int split = 0; split < FTH_N_SPLITS; split++)
+        if (f->has_split[split]) FTH_TRY(describe_split(f, split, out));
+    return FTH_OK;
+}
+
+static fth_err describe_ids(const fth_tokenizer *t, const int32_t *ids, int64_t n, fth_show_as as,
+                            fth_str *out) {
+    if (as == FTH_SHOW_TEXT) return fth_tokenizer_decode(t, ids, (size_t)n, out);
+    for (int64_t k = 0; k < n; k++) {
+        if (k) FTH_TRY(fth_str_add(out, " ", 1));
+        if (as == FTH_SHOW_IDS)
+            FTH_TRY(fth_str_addf(out, "%d", ids[k]));
+        else
+            FTH_TRY(fth_str_addf(out, "%s", fth_tokenizer_piece(t, ids[k])));
+    }
+    return FTH_OK;
+}
+
+fth_err fth_describe_sentence(const fth_dataset *d, int64_t i, const fth_tokenizer *const t[2],
+                              fth_show_as as, fth_str *out) {
+    for (int s = 0; s < d->n_sides; s++) {
+        int64_t n = fth_dataset_length(d, s, i);
+        if (n < 0) return fth_dataset_damaged(d, s, i);
+        int32_t *ids = malloc(((size_t)n + 1) * sizeof *ids);
+        if (!ids) return fth_fail(FTH_NO_MEMORY, "no memory for %lld tokens", (long long)n);
+        fth_err err = fth_dataset_copy(d, s, i, 0, n, ids);
+        if (!err && s) err = fth_str_add(out, "\t", 1);
+        if (!err) err = describe_ids(t[s], ids, n, as, out);
+        free(ids);
+        FTH_TRY(err);
+    }
+    return fth_str_add(out, "\n", 1);
+}

@@ -1,0 +1,282 @@
+#include "data/encode.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "data/split_text.h"
+
+enum { BLOCK_RECORDS = 1024, BLOCK_BYTES = 1 << 20 };
+
+/* A record in a block: where its texts stand in block.text, and its tokens in block.ids. */
+typedef struct entry {
+    size_t text[2], length[2]; /* by side */
+    size_t ids[2], n[2], words[2];
+    size_t references; /* where the first stands; each ends with a NUL */
+    int n_references, sides;
+    const char *file;
+    int64_t line;
+} entry;
+
+typedef struct block {
+    fth_str text;
+    fth_ids ids[2];
+    entry *entries; /* [BLOCK_RECORDS] */
+    int n;
+    int done;      /* cut into tokens, or failed */
+    fth_err err;   /* of the thread that cut it */
+    char *message; /* what it said */
+} block;
+
+/* Blocks go round: read into, cut, written, in order. */
+typedef struct ring {
+    const fth_encode_options *options;
+    pthread_mutex_t lock;
+    pthread_cond_t to_cut, cut;
+    block *blocks; /* [n_blocks] */
+    int n_blocks;
+    int64_t filled, taken, written; /* blocks so far */
+    int stop;
+    pthread_t *threads; /* [n_threads] */
+    int n_threads;
+} ring;
+
+/* The state of the writing side. */
+typedef struct sink {
+    const fth_encode_options *options;
+    fth_dataset_writer *out;
+    fth_split_text texts;
+    int64_t *unigram;
+    fth_encode_counts *counts;
+} sink;
+
+static size_t count_words(const char *text, size_t length) {
+    size_t words = 0;
+    int inside = 0;
+    for (size_t i = 0; i < length; i++) {
+        int space = text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r');
+        words += !space && !inside;
+        inside = !space;
+    }
+    return words;
+}
+
+static fth_err cut_block(const fth_encode_options *o, block *b) {
+    for (int i = 0; i < b->n; i++) {
+        entry *e = &b->entries[i];
+        for (int s = 0; s < e->sides; s++) {
+            const char *text = b->text.text + e->text[s];
+            e->ids[s] = b->ids[s].n;
+            FTH_TRY(fth_tokenizer_encode(o->tokenizer[s], text, e->length[s], &b->ids[s]));
+            e->n[s] = b->ids[s].n - e->ids[s];
+            e->words[s] = count_words(text, e->length[s]);
+        }
+    }
+    return FTH_OK;
+}
+
+static void *cutter(void *argument) {
+    ring *r = argument;
+    pthread_mutex_lock(&r->lock);
+    for (;;) {
+        while (r->taken == r->filled && !r->stop) pthread_cond_wait(&r->to_cut, &r->lock);
+        if (r->stop) break;
+        block *b = &r->blocks[r->taken++ % r->n_blocks];
+        pthread_mutex_unlock(&r->lock);
+        fth_err err = cut_block(r->options, b);
+        char *message = err == FTH_OK ? NULL : strdup(fth_error_message());
+        pthread_mutex_lock(&r->lock);
+        b->err = err;
+        b->message = message;
+        b->done = 1;
+        pthread_cond_signal(&r->cut);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+static void ring_fini(ring *r) {
+    pthread_mutex_lock(&r->lock);
+    r->stop = 1;
+    pthread_cond_broadcast(&r->to_cut);
+    pthread_mutex_unlock(&r->lock);
+    for (int i = 0; i < r->n_threads; i++) pthread_join(r->threads[i], NULL);
+    for (int i = 0; r->blocks && i < r->n_blocks; i++) {
+        block *b = &r->blocks[i];
+        fth_str_fini(&b->text);
+        for (int s = 0; s < 2; s++) fth_ids_fini(&b->ids[s]);
+        free(b->entries);
+        free(b->message);
+    }
+    free(r->blocks);
+    free(r->threads);
+    pthread_cond_destroy(&r->to_cut);
+    pthread_cond_destroy(&r->cut);
+    pthread_mutex_destroy(&r->lock);
+}
+
+static fth_err ring_start(ring *r, const fth_encode_options *o) {
+    *r = (ring){.options = o, .n_blocks = 2 * o->threads + 2};
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->to_cut, NULL);
+    pthread_cond_init(&r->cut, NULL);
+    r->blocks = calloc((size_t)r->n_blocks, sizeof *r->blocks);
+    r->threads = calloc((size_t)o->threads, sizeof *r->threads);
+    int ready = r->blocks && r->threads;
+    for (int i = 0; ready && i < r->n_blocks; i++) {
+        r->blocks[i].entries = malloc(BLOCK_RECORDS * sizeof(entry));
+        ready = r->blocks[i].entries != NULL;
+    }
+    if (!ready) return fth_fail(FTH_NO_MEMORY, "no memory for %d blocks of text", r->n_blocks);
+    for (int i = 0; i < o->threads; i++) {
+        int result = pthread_create(&r->threads[i], NULL, cutter, r);
+        if (result) return fth_fail(FTH_FAILED, "cannot start a thread: %s", strerror(result));
+        r->n_threads++;
+    }
+    return FTH_OK;
+}
+
+static fth_err copy_text(block *b, const char *text, size_t length, size_t *at) {
+    *at = b->text.length;
+    return fth_str_add(&b->text, text, length + 1); /* with its NUL */
+}
+
+/* Reads records until the block is full or the input ends. */
+static fth_err fill_block(fth_records *records, block *b, int *ended) {
+    fth_record record;
+    fth_str_clear(&b->text);
+    b->ids[0].n = b->ids[1].n = 0;
+    b->n = 0;
+    b->done = 0;
+    while (b->n < BLOCK_RECORDS && b->text.length < BLOCK_BYTES) {
+        FTH_TRY(fth_records_next(records, &record));
+        *ended = record.sides == 0;
+        if (*ended) return FTH_OK;
+        entry *e = &b->entries[b->n++];
+        *e = (entry){.sides = record.sides,
+                     .n_references = record.n_references,
+                     .file = fth_records_file(records),
+                     .line = fth_records_line(records)};
+        for (int s = 0; s < record.sides; s++) {
+            e->length[s] = record.length[s];
+            FTH_TRY(copy_text(b, record.text[s], record.length[s], &e->text[s]));
+        }
+        e->references = b->text.length;
+        for (int i = 0; i < record.n_references; i++) {
+            size_t unused;
+            FTH_TRY(copy_text(b, record.references[i], strlen(record.references[i]), &unused));
+        }
+    }
+    return FTH_OK;
+}
+
+/* Cuts sides to max_tokens; says whether the record is to be left out. */
+static fth_err judge(const sink *k, entry *e, int *leave_out) {
+    const fth_encode_options *o = k->options;
+    int cut = 0, empty = 0, long_side = -1;
+    for (int s = 0; s < e->sides; s++) {
+        if (o->max_tokens[s] && (int64_t)e->n[s] + 1 > o->max_tokens[s]) {
+            e->n[s] = (size_t)o->max_tokens[s] - 1;
+            cut = 1;
+        }
+        if (e->n[s] == 0) empty = 1;
+        if (o->max_positions && (int64_t)e->n[s] + 1 > o->max_positions) long_side = s;
+    }
+    if (long_side >= 0 && o->strict)
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s:%lld: the %s has %zu tokens with its end symbol, more than "
+                        "--max-positions %lld",
+                        e->file, (long long)e->line, long_side ? "target" : "source",
+                        e->n[long_side] + 1, (long long)o->max_positions);
+    *leave_out = long_side >= 0 || (empty && o->drop_empty);
+    if (long_side >= 0)
+        k->counts->too_long++;
+    else if (*leave_out)
+        k->counts->empty++;
+    else
+        k->counts->cut += cut;
+    return FTH_OK;
+}
+
+static void count_tokens(const sink *k, const entry *e, const int32_t *const ids[2]) {
+    for (int s = 0; s < e->sides; s++) {
+        fth_special_ids special = fth_tokenizer_special(k->options->tokenizer[s]);
+        for (size_t i = 0; i < e->n[s]; i++) k->counts->unknown[s] += ids[s][i] == special.unk;
+        if (!k->unigram || s != e->sides - 1) continue;
+        for (size_t i = 0; i < e->n[s]; i++) k->unigram[ids[s][i]]++;
+        k->unigram[special.eos]++;
+    }
+}
+
+static fth_err write_entry(sink *k, const block *b, entry *e) {
+    int leave_out;
+    k->counts->read++;
+    FTH_TRY(judge(k, e, &leave_out));
+    if (leave_out) return FTH_OK;
+    const int32_t *ids[2] = {b->ids[0].ids + e->ids[0], NULL};
+    if (e->sides == 2) ids[1] = b->ids[1].ids + e->ids[1];
+    FTH_TRY(fth_dataset_writer_add(k->out, ids, e->n, e->words, e->length));
+    count_tokens(k, e, ids);
+    k->counts->written++;
+    if (!k->options->text_prefix || e->sides != 2) return FTH_OK;
+    const char *texts[2] = {b->text.text + e->text[0], b->text.text + e->text[1]};
+    return fth_split_text_put(&k->texts, texts, b->text.text + e->references, e->n_references);
+}
+
+/* Waits for the oldest block and writes it. */
+static fth_err write_oldest(ring *r, sink *k) {
+    block *b = &r->blocks[r->written % r->n_blocks];
+    pthread_mutex_lock(&r->lock);
+    while (!b->done) pthread_cond_wait(&r->cut, &r->lock);
+    r->written++;
+    pthread_mutex_unlock(&r->lock);
+    if (b->err != FTH_OK)
+        return fth_fail(b->err, "%s", b->message ? b->message : "cutting text failed");
+    for (int i = 0; i < b->n; i++) FTH_TRY(write_entry(k, b, &b->entries[i]));
+    return FTH_OK;
+}
+
+static void show(fth_progress *progress, const fth_records *records, const sink *k) {
+    char extra[64];
+    if (!progress) return;
+    snprintf(extra, sizeof extra, "%lld lines", (long long)k->counts->read);
+    fth_progress_update(progress, fth_records_bytes(records) / 1000, extra);
+}
+
+static fth_err run(ring *r, fth_records *records, sink *k) {
+    for (int ended = 0; !ended;) {
+        if (r->filled - r->written == r->n_blocks) FTH_TRY(write_oldest(r, k));
+        FTH_TRY(fill_block(records, &r->blocks[r->filled % r->n_blocks], &ended));
+        pthread_mutex_lock(&r->lock);
+        r->filled++;
+        pthread_cond_signal(&r->to_cut);
+        pthread_mutex_unlock(&r->lock);
+        show(r->options->progress, records, k);
+    }
+    while (r->written < r->filled) FTH_TRY(write_oldest(r, k));
+    show(r->options->progress, records, k);
+    return FTH_OK;
+}
+
+fth_err fth_encode_split(const fth_text_spec *text, const fth_encode_options *options,
+                         fth_dataset_writer *out, int64_t *unigram, fth_encode_counts *counts) {
+    ring r;
+    fth_records *records = NULL;
+    sink k = {.options = options, .out = out, .unigram = unigram, .counts = counts};
+    *counts = (fth_encode_counts){0};
+    fth_err err = ring_start(&r, options);
+    if (err != FTH_OK) goto end;
+    FTH_TRY_OR(err, fth_records_new(text, &records), end);
+    if (options->text_prefix && text->kind != FTH_TEXT_PLAIN)
+        FTH_TRY_OR(err, fth_split_text_open(&k.texts, options->text_prefix), end);
+    FTH_TRY_OR(err, run(&r, records, &k), end);
+    counts->references = k.texts.n_references;
+    FTH_TRY_OR(err, fth_split_text_commit(&k.texts), end);
+end:
+    ring_fini(&r);
+    fth_records_free(records);
+    fth_split_text_fini(&k.texts);
+    return err;
+}

@@ -1,0 +1,42 @@
+/* encode.h: turns the records of a split into a data set file, on many threads.
+ *
+ * One thread reads blocks of records, the others cut them into tokens, and the first one writes them
+ * in their old order. Only a few blocks are in memory at any time. */
+#ifndef FTH_DATA_ENCODE_H
+#define FTH_DATA_ENCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "data/dataset.h"
+#include "data/records.h"
+#include "data/tokenizer.h"
+
+typedef struct fth_encode_options {
+    const fth_tokenizer *tokenizer[2]; /* by side; both may be the same */
+    int threads;                       /* that cut text, >= 1 */
+    int64_t max_positions;   /* longer pairs, end symbol included, are left out; 0: no bound */
+    int64_t max_tokens[2];   /* longer sides are cut to so many, end symbol included; 0: never */
+    int strict;              /* a pair that is too long is an error */
+    int drop_empty;          /* pairs with an empty side are left out */
+    const char *text_prefix; /* "DIR/valid": also write DIR/valid.src.txt, valid.tgt.txt, and
+                                valid.ref1.txt ... with further references; NULL: no */
+    fth_progress *progress;  /* in kB of input; NULL: none */
+} fth_encode_options;
+
+typedef struct fth_encode_counts {
+    int64_t read, written;   /* records */
+    int64_t too_long, empty; /* records left out */
+    int64_t cut;             /* records of which a side was cut */
+    int64_t unknown[2];      /* unk tokens written, by side */
+    int32_t references;      /* files of further references */
+} fth_encode_counts;
+
+/* unigram [vocab of the last side], NULL: not wanted; gets the number of times that each token of
+ * the last side is to be predicted, end symbols included. */
+fth_err fth_encode_split(const fth_text_spec *text, const fth_encode_options *options,
+                         fth_dataset_writer *out, int64_t *unigram, fth_encode_counts *counts);
+
+#endif

@@ -1,0 +1,143 @@
+#include "data/folder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/str.h"
+
+const char *fth_split_name(int split) {
+    static const char *const names[] = {"train", "valid", "test"};
+    return names[split];
+}
+
+static fth_err bad_key(const fth_folder *f, const char *key, const char *rule) {
+    return fth_fail(FTH_BAD_INPUT, "%s/dataset.json: '%s' %s", f->path, key, rule);
+}
+
+static fth_err read_keys(fth_folder *f) {
+    const char *format = json_string_value(json_object_get(f->json, "format"));
+    if (!format || strcmp(format, "fathom-dataset") != 0)
+        return bad_key(f, "format", "is not \"fathom-dataset\"");
+    const json_t *version = json_object_get(f->json, "version");
+    if (json_integer_value(version) != 1) return bad_key(f, "version", "is not 1");
+    const json_t *sides = json_object_get(f->json, "sides");
+    f->n_sides = (int)json_integer_value(sides);
+    if (f->n_sides != 1 && f->n_sides != 2) return bad_key(f, "sides", "is not 1 or 2");
+    const json_t *tokenizers = json_object_get(f->json, "tokenizers");
+    size_t n = json_array_size(tokenizers);
+    if (n < 1 || n > (size_t)f->n_sides)
+        return bad_key(f, "tokenizers", "is not a list with one entry, or one for each side");
+    f->separate = n == 2;
+    const json_t *nll = json_object_get(f->json, "target_unigram_nll");
+    if (!json_is_number(nll) && !json_is_null(nll))
+        return bad_key(f, "target_unigram_nll", "is neither a number nor null");
+    f->target_unigram_nll = json_is_number(nll) ? json_number_value(nll) : NAN;
+    const json_t *splits = json_object_get(f->json, "splits");
+    if (!json_is_object(splits)) return bad_key(f, "splits", "is not an object");
+    for (int s = 0; s < FTH_N_SPLITS; s++)
+        f->has_split[s] = json_object_get(splits, fth_split_name(s)) != NULL;
+    return FTH_OK;
+}
+
+fth_err fth_folder_open(fth_folder *f, const char *path) {
+    fth_err err = FTH_OK;
+    *f = (fth_folder){.path = strdup(path)};
+    char *file = fth_strdup_printf("%s/dataset.json", path);
+    if (!file || !f->path)
+        err = fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", path);
+    else if (fth_file_exists(path) && !fth_file_exists(file))
+        err = fth_fail(FTH_NOT_FOUND, "%s: not a data set: it has no dataset.json", path);
+    else
+        err = fth_json_load(file, &f->json);
+    if (err == FTH_OK) err = read_keys(f);
+    free(file);
+    if (err != FTH_OK) fth_folder_fini(f);
+    return err;
+}
+
+void fth_folder_fini(fth_folder *f) {
+    json_decref(f->json);
+    free(f->path);
+    *f = (fth_folder){0};
+}
+
+fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
+    if (!f->has_split[split])
+        return fth_fail(FTH_NOT_FOUND, "%s: the data set has no split '%s'; it has%s%s%s", f->path,
+                        fth_split_name(split), f->has_split[0] ? " train" : "",
+                        f->has_split[1] ? " valid" : "", f->has_split[2] ? " test" : "");
+    char *path = fth_strdup_printf("%s/%s.fds", f->path, fth_split_name(split));
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    fth_dataset *d = NULL;
+    fth_err err = fth_dataset_open(path, &d);
+    if (err == FTH_OK && d->n_sides != f->n_sides)
+        err = fth_fail(FTH_BAD_INPUT, "%s: has %d sides and dataset.json says %d", path, d->n_sides,
+                       f->n_sides);
+    free(path);
+    if (err != FTH_OK)
+        fth_dataset_free(d);
+    else
+        *out = d;
+    return err;
+}
+
+char *fth_folder_tokenizer_path(const fth_folder *f, int side) {
+    const char *part = !f->separate ? "" : side == FTH_SOURCE ? ".src" : ".tgt";
+    return fth_strdup_printf("%s/tokenizer%s.model", f->path, part);
+}
+
+fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out) {
+    char *path = fth_folder_tokenizer_path(f, side);
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    fth_err err = fth_tokenizer_load(path, out);
+    free(path);
+    return err;
+}
+
+/* The tokenizer of a side has the size that every split was made for. */
+static fth_err check_vocab(const fth_folder *f, int side, const fth_dataset *d) {
+    fth_tokenizer *t = NULL;
+    FTH_TRY(fth_folder_tokenizer(f, side, &t));
+    int32_t size = fth_tokenizer_size(t);
+    fth_tokenizer_free(t);
+    if (size == d->side[side].vocab) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: made for %d ids, but the tokenizer of side %d has %d",
+                    d->path, d->side[side].vocab, side, size);
+}
+
+/* The tokenizer files are those the data set was made with, byte for byte. */
+static fth_err check_tokenizer_file(const fth_folder *f, size_t i) {
+    const json_t *entry = json_array_get(json_object_get(f->json, "tokenizers"), i);
+    const char *expected = json_string_value(json_object_get(entry, "hash"));
+    char *path = fth_folder_tokenizer_path(f, (int)i), *data = NULL, hash[20];
+    size_t size = 0;
+    fth_err err = path ? fth_file_read(path, &data, &size)
+                       : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    if (err == FTH_OK) {
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)fth_hash64(data, size));
+        if (!expected || strcmp(hash, expected) != 0)
+            err = fth_fail(FTH_BAD_INPUT, "%s: its hash is %s and dataset.json says %s", path, hash,
+                           expected ? expected : "nothing");
+    }
+    free(path);
+    free(data);
+    return err;
+}
+
+fth_err fth_folder_check(const fth_folder *f) {
+    for (size_t i = 0; i < 1 + (size_t)f->separate; i++) FTH_TRY(check_tokenizer_file(f, i));
+    for (int split = 0; split < FTH_N_SPLITS; split++) {
+        fth_dataset *d = NULL;
+        if (!f->has_split[split]) continue;
+        FTH_TRY(fth_folder_split(f, split, &d));
+        fth_err err = fth_dataset_check(d);
+        for (int s = 0; err == FTH_OK && s < d->n_sides; s++) err = check_vocab(f, s, d);
+        fth_dataset_free(d);
+        FTH_TRY(err);
+    }
+    return FTH_OK;
+}

@@ -1,0 +1,50 @@
+/* folder.h: a data set as it lies on the disk.
+ *
+ *     DATASET/dataset.json          what it is: sides, splits, counts, options
+ *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
+ *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model
+ *     DATASET/valid.src.txt ...     the text of valid and test pairs (data/split_text.h) */
+#ifndef FTH_DATA_FOLDER_H
+#define FTH_DATA_FOLDER_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "data/dataset.h"
+#include "data/tokenizer.h"
+
+enum { FTH_TRAIN = 0, FTH_VALID = 1, FTH_TEST = 2, FTH_N_SPLITS = 3 };
+
+/* train, valid, test */
+const char *fth_split_name(int split);
+
+/* Zeroed: not open, may be freed. */
+typedef struct fth_folder {
+    char *path;
+    int n_sides;  /* 2: source and target; 1: text for a language model */
+    int separate; /* source and target have a tokenizer each */
+    int has_split[FTH_N_SPLITS];
+    double target_unigram_nll; /* H_uni of METHODS E.12: nats per target token, end symbols
+                                  included, under the frequencies of the training data; NAN when
+                                  there is no train split */
+    json_t *json;              /* all of dataset.json */
+} fth_folder;
+
+/* Reads dataset.json. FTH_NOT_FOUND, FTH_BAD_INPUT with the file and the key. */
+fth_err fth_folder_open(fth_folder *f, const char *path);
+void fth_folder_fini(fth_folder *f);
+
+/* FTH_NOT_FOUND when the data set has no such split; the message says which it has. */
+fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out);
+
+/* The tokenizer of a side; side 0 of a one-sided data set. */
+fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out);
+
+/* Its path, malloc'd; NULL when out of memory. */
+char *fth_folder_tokenizer_path(const fth_folder *f, int side);
+
+/* Every split (data/dataset.h), the tokenizers, and that they belong together. */
+fth_err fth_folder_check(const fth_folder *f);
+
+#endif

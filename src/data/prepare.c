@@ -1,0 +1,303 @@
+#include "data/prepare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/progress.h"
+#include "base/str.h"
+#include "data/encode.h"
+#include "data/out_folder.h"
+#include "data/sample.h"
+#include "data/spool.h"
+
+typedef struct work {
+    const fth_prepare *p;
+    int n_sides;
+    fth_out_folder folder;
+    fth_arena arena;
+    fth_text_spec text[FTH_N_SPLITS]; /* as asked for, with copies of what cannot be read twice */
+    int copies;
+    fth_tokenizer *tokenizer[2]; /* the second only when separate */
+    int separate;
+    json_t *tokenizers, *splits; /* for dataset.json */
+    int64_t *unigram;            /* [size of the last side's tokenizer] */
+    double unigram_nll;          /* NAN without a train split */
+} work;
+
+static fth_err no_memory(void) {
+    return fth_fail(FTH_NO_MEMORY, "no memory to prepare a data set");
+}
+
+static int sides_of(const fth_text_spec *text) {
+    return text->kind == FTH_TEXT_PLAIN ? 1 : 2;
+}
+
+static fth_err check_request(work *w) {
+    const fth_prepare *p = w->p;
+    for (int i = 0; i < FTH_N_SPLITS; i++) {
+        if (p->text[i].kind == FTH_TEXT_NONE) continue;
+        if (w->n_sides && sides_of(&p->text[i]) != w->n_sides)
+            return fth_fail(FTH_USAGE, "%s is %s: all splits must be pairs, or all plain text",
+                            fth_split_name(i), w->n_sides == 2 ? "plain text" : "pairs");
+        w->n_sides = sides_of(&p->text[i]);
+    }
+    if (!w->n_sides) return fth_fail(FTH_USAGE, "no text to prepare: name the training text");
+    if (p->text[FTH_TRAIN].kind == FTH_TEXT_NONE && !p->tokenizer_path[0])
+        return fth_fail(FTH_USAGE, "no training text, and no tokenizer is given");
+    w->separate = p->tokenizer_path[0] ? p->tokenizer_path[1] != NULL : p->separate;
+    if (w->separate && w->n_sides == 1)
+        return fth_fail(FTH_USAGE, "plain text has one side: it cannot have separate tokenizers");
+    return FTH_OK;
+}
+
+static fth_err copy_inputs(work *w) {
+    for (int i = 0; i < FTH_N_SPLITS; i++) {
+        w->text[i] = w->p->text[i];
+        for (int s = 0; s < 2; s++) {
+            size_t n = w->text[i].n_files[s];
+            if (!n) continue;
+            fth_text_file *files = fth_arena_alloc(&w->arena, n * sizeof *files);
+            if (!files) return no_memory();
+            memcpy(files, w->text[i].files[s], n * sizeof *files);
+            FTH_TRY(fth_spool(w->folder.temp, files, n, &w->arena, &w->copies));
+            w->text[i].files[s] = files;
+        }
+    }
+    return FTH_OK;
+}
+
+static void progress_start(fth_progress *progress, const work *w, const char *title,
+                           const fth_text_spec *text) {
+    fth_progress_init(progress, w->p->log, fth_real_clock(), title, "kB", 0,
+                      fth_text_spec_size(text) / 1000);
+}
+
+/* One pass over the training text. samples[side], or samples[0] for both. */
+static fth_err read_samples(const work *w, fth_sample samples[2]) {
+    fth_err err = FTH_OK;
+    fth_records *records = NULL;
+    fth_record record;
+    fth_progress progress;
+    progress_start(&progress, w, "reading", &w->text[FTH_TRAIN]);
+    FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
+    for (int64_t line = 1;; line++) {
+        FTH_TRY_OR(err, fth_records_next(records, &record), end);
+        if (!record.sides) break;
+        for (int s = 0; s < record.sides; s++) {
+            fth_sample *sample = &samples[w->separate ? s : 0];
+            FTH_TRY_OR(err, fth_sample_add(sample, record.text[s], record.length[s]), end);
+        }
+        if (line % 1024 == 0)
+            fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
+    }
+    fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
+    fth_progress_end(&progress);
+end:
+    fth_records_free(records);
+    return err;
+}
+
+/* Puts a tokenizer into the data set and makes it ready for use. */
+static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, const char *name) {
+    const char *file = !w->separate ? "tokenizer.model"
+                       : i == 0     ? "tokenizer.src.model"
+                                    : "tokenizer.tgt.model";
+    char hash[20];
+    FTH_TRY(fth_tokenizer_parse(model, size, name, &w->tokenizer[i]));
+    char *path = fth_strdup_printf("%s/%s", w->folder.temp, file);
+    if (!path) return no_memory();
+    fth_err err = fth_file_write(path, model, size);
+    free(path);
+    FTH_TRY(err);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)fth_hash64(model, size));
+    json_t *entry = json_pack("{s:s, s:i, s:s}", "file", file, "size",
+                              (int)fth_tokenizer_size(w->tokenizer[i]), "hash", hash);
+    return json_array_append_new(w->tokenizers, entry) == 0 ? FTH_OK : no_memory();
+}
+
+static fth_err train_tokenizers(work *w) {
+    fth_err err;
+    fth_sample samples[2] = {{0}};
+    char *model = NULL;
+    size_t size = 0;
+    int n = 1 + w->separate;
+    for (int i = 0; i < n; i++) samples[i].budget = (size_t)w->p->sample_bytes / (size_t)n;
+    FTH_TRY_OR(err, read_samples(w, samples), end);
+    for (int i = 0; i < n; i++) {
+        const char *whose = !w->separate ? "" : i == 0 ? " source" : " target";
+        fth_log_info(w->p->log, "making a%s vocabulary of %llu lines (%llu were read)", whose,
+                     (unsigned long long)samples[i].kept, (unsigned long long)samples[i].seen);
+        FTH_TRY_OR(
+            err, fth_tokenizer_train(&w->p->tokenizer, fth_sample_next, &samples[i], &model, &size),
+            end);
+        fth_sample_fini(&samples[i]);
+        FTH_TRY_OR(err, keep_tokenizer(w, i, model, size, "the new tokenizer"), end);
+        free(model);
+        model = NULL;
+    }
+end:
+    for (int i = 0; i < 2; i++) fth_sample_fini(&samples[i]);
+    free(model);
+    return err;
+}
+
+static fth_err load_tokenizers(work *w) {
+    for (int i = 0; i < 1 + w->separate; i++) {
+        char *model = NULL;
+        size_t size = 0;
+        FTH_TRY(fth_file_read(w->p->tokenizer_path[i], &model, &size));
+        fth_err err = keep_tokenizer(w, i, model, size, w->p->tokenizer_path[i]);
+        free(model);
+        FTH_TRY(err);
+    }
+    return FTH_OK;
+}
+
+/* H_uni of METHODS E.12, nats per token. */
+static double unigram_nll(const int64_t *counts, int32_t n) {
+    double total = 0, sum = 0;
+    for (int32_t i = 0; i < n; i++) {
+        total += (double)counts[i];
+        if (counts[i]) sum += (double)counts[i] * log((double)counts[i]);
+    }
+    return total > 0 ? log(total) - sum / total : 0;
+}
+
+static void warn_left_out(const work *w, int split, const fth_encode_counts *c) {
+    if (c->too_long)
+        fth_log_warn(w->p->log, "%s: %lld of %lld left out: longer than max-positions %lld",
+                     fth_split_name(split), (long long)c->too_long, (long long)c->read,
+                     (long long)w->p->max_positions);
+    if (c->empty)
+        fth_log_warn(w->p->log, "%s: %lld of %lld left out: a side is empty", fth_split_name(split),
+                     (long long)c->empty, (long long)c->read);
+}
+
+/* What dataset.json says about a split; the rest is in the split's own header. */
+static fth_err describe_split(work *w, int split, const char *path, const fth_encode_counts *c) {
+    fth_dataset *d = NULL;
+    FTH_TRY(fth_dataset_open(path, &d));
+    json_t *sides = json_array();
+    for (int s = 0; s < d->n_sides; s++)
+        json_array_append_new(
+            sides,
+            json_pack("{s:I, s:I, s:I, s:i, s:I}", "tokens", (json_int_t)d->side[s].tokens, "words",
+                      (json_int_t)d->side[s].words, "bytes", (json_int_t)d->side[s].bytes,
+                      "longest", (int)d->side[s].longest, "unknown", (json_int_t)c->unknown[s]));
+    fth_dataset_free(d);
+    json_t *entry = json_pack("{s:I, s:I, s:I, s:I, s:I, s:i, s:o}", "sentences",
+                              (json_int_t)c->written, "read", (json_int_t)c->read, "too_long",
+                              (json_int_t)c->too_long, "empty", (json_int_t)c->empty, "cut",
+                              (json_int_t)c->cut, "references", (int)c->references, "sides", sides);
+    if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0) return no_memory();
+    return FTH_OK;
+}
+
+static fth_err encode(work *w, int split, const char *path, const char *prefix,
+                      fth_encode_counts *counts) {
+    const fth_prepare *p = w->p;
+    fth_dataset_writer *out = NULL;
+    fth_progress progress;
+    fth_data_side sides[2] = {{0}};
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    fth_encode_options o = {
+        .tokenizer = {w->tokenizer[0], w->tokenizer[w->separate]},
+        .threads = p->threads > 0 ? p->threads
+                   : cores > 0    ? (int)cores
+                                  : 1,
+        .max_positions = w->n_sides == 2 ? p->max_positions : 0,
+        .max_tokens = {p->max_tokens[0], p->max_tokens[1]},
+        .strict = p->strict,
+        .drop_empty = split == FTH_TRAIN && w->n_sides == 2,
+        .text_prefix = split == FTH_TRAIN ? NULL : prefix,
+        .progress = &progress,
+    };
+    for (int s = 0; s < w->n_sides; s++) {
+        sides[s].vocab = fth_tokenizer_size(o.tokenizer[s]);
+        sides[s].special = fth_tokenizer_special(o.tokenizer[s]);
+    }
+    FTH_TRY(fth_dataset_writer_new(path, w->n_sides, sides, &out));
+    progress_start(&progress, w, fth_split_name(split), &w->text[split]);
+    fth_err err =
+        fth_encode_split(&w->text[split], &o, out, split == FTH_TRAIN ? w->unigram : NULL, counts);
+    if (err == FTH_OK) fth_progress_end(&progress);
+    if (err == FTH_OK) err = fth_dataset_writer_finish(out);
+    fth_dataset_writer_free(out);
+    return err;
+}
+
+static fth_err prepare_split(work *w, int split) {
+    fth_encode_counts counts;
+    if (w->text[split].kind == FTH_TEXT_NONE) return FTH_OK;
+    char *prefix = fth_strdup_printf("%s/%s", w->folder.temp, fth_split_name(split));
+    char *path = prefix ? fth_strdup_printf("%s.fds", prefix) : NULL;
+    fth_err err = path ? encode(w, split, path, prefix, &counts) : no_memory();
+    if (err == FTH_OK) warn_left_out(w, split, &counts);
+    if (err == FTH_OK && counts.written == 0)
+        err = fth_fail(FTH_BAD_INPUT, "%s: none of its %lld sentences can be used",
+                       fth_split_name(split), (long long)counts.read);
+    if (err == FTH_OK) err = describe_split(w, split, path, &counts);
+    free(prefix);
+    free(path);
+    return err;
+}
+
+/* The small splits first: what is wrong with them shows before the long work. */
+static fth_err prepare_splits(work *w) {
+    static const int order[] = {FTH_VALID, FTH_TEST, FTH_TRAIN};
+    int32_t size = fth_tokenizer_size(w->tokenizer[w->separate]);
+    w->unigram = calloc((size_t)size, sizeof *w->unigram);
+    if (!w->unigram) return no_memory();
+    for (int i = 0; i < FTH_N_SPLITS; i++) FTH_TRY(prepare_split(w, order[i]));
+    w->unigram_nll = w->text[FTH_TRAIN].kind ? unigram_nll(w->unigram, size) : NAN;
+    return FTH_OK;
+}
+
+static fth_err write_description(work *w) {
+    fth_str text = {0};
+    json_t *nll = isnan(w->unigram_nll) ? json_null() : json_real(w->unigram_nll);
+    json_t *about = w->p->about ? json_incref(w->p->about) : json_object();
+    json_t *root =
+        json_pack("{s:s, s:i, s:s, s:i, s:o, s:o, s:O, s:O}", "format", "fathom-dataset", "version",
+                  1, "fathom", FATHOM_VERSION, "sides", w->n_sides, "target_unigram_nll", nll,
+                  "options", about, "tokenizers", w->tokenizers, "splits", w->splits);
+    char *path = fth_strdup_printf("%s/dataset.json", w->folder.temp);
+    fth_err err = root && path ? fth_json_write(root, 2, &text) : no_memory();
+    if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
+    json_decref(root);
+    free(path);
+    fth_str_fini(&text);
+    return err;
+}
+
+static fth_err run(work *w) {
+    FTH_TRY(check_request(w));
+    w->tokenizers = json_array();
+    w->splits = json_object();
+    if (!w->tokenizers || !w->splits) return no_memory();
+    FTH_TRY(fth_out_folder_open(&w->folder, w->p->out, w->p->force, "dataset.json"));
+    FTH_TRY(copy_inputs(w));
+    FTH_TRY(w->p->tokenizer_path[0] ? load_tokenizers(w) : train_tokenizers(w));
+    FTH_TRY(prepare_splits(w));
+    FTH_TRY(fth_spool_remove(w->folder.temp, w->copies));
+    FTH_TRY(write_description(w));
+    return fth_out_folder_commit(&w->folder);
+}
+
+fth_err fth_prepare_run(const fth_prepare *p) {
+    work w = {.p = p};
+    fth_err err = run(&w);
+    for (int i = 0; i < 2; i++) fth_tokenizer_free(w.tokenizer[i]);
+    free(w.unigram);
+    json_decref(w.tokenizers);
+    json_decref(w.splits);
+    fth_out_folder_fini(&w.folder);
+    fth_arena_fini(&w.arena);
+    return err;
+}
