@@ -1,0 +1,229 @@
+/* prepare.c: fathom prepare: text files to a data set with its tokenizer. */
+#include "data/prepare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/verb.h"
+#include "data/describe.h"
+
+#define TEXT_OPTIONS(X)                                                                            \
+    X(LIST, train_src, "", FTH_SHOWN_AS("FILE"), "source of the training pairs; may be repeated")  \
+    X(LIST, train_tgt, "", FTH_SHOWN_AS("FILE"), "target of the training pairs, line by line")     \
+    X(LIST, train_tsv, "", FTH_SHOWN_AS("FILE"), "training pairs as lines of source<TAB>target")   \
+    X(LIST, train_jsonl, "", FTH_SHOWN_AS("FILE"), "training pairs as JSON lines")                 \
+    X(LIST, train_text, "", FTH_SHOWN_AS("FILE"), "plain text, for a language model")              \
+    X(LIST, valid_src, "", FTH_SHOWN_AS("FILE"), "the same for validation")                        \
+    X(LIST, valid_tgt, "", FTH_SHOWN_AS("FILE"), "")                                               \
+    X(LIST, valid_tsv, "", FTH_SHOWN_AS("FILE"), "")                                               \
+    X(LIST, valid_jsonl, "", FTH_SHOWN_AS("FILE"), "")                                             \
+    X(LIST, valid_text, "", FTH_SHOWN_AS("FILE"), "")                                              \
+    X(LIST, test_src, "", FTH_SHOWN_AS("FILE"), "the same for the test set")                       \
+    X(LIST, test_tgt, "", FTH_SHOWN_AS("FILE"), "")                                                \
+    X(LIST, test_tsv, "", FTH_SHOWN_AS("FILE"), "")                                                \
+    X(LIST, test_jsonl, "", FTH_SHOWN_AS("FILE"), "")                                              \
+    X(LIST, test_text, "", FTH_SHOWN_AS("FILE"), "")                                               \
+    X(STR, json_source, "source", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the source")        \
+    X(STR, json_target, "target", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the target")        \
+    X(STR, json_references, "references", FTH_SHOWN_AS("KEY"),                                     \
+      "JSON lines: the key of a list of further references, if there is one")
+FTH_OPTIONS(text_options, "text (plain, .gz or .zst; - is standard input)", TEXT_OPTIONS)
+
+#define VOCABULARY_OPTIONS(X)                                                                      \
+    X(CHOICE, model_type, "bpe", FTH_CHOICES("bpe|unigram|word|char"), "kind of tokens")           \
+    X(I64, vocab_size, "8000", FTH_RANGE(0, 16777216),                                             \
+      "ids of a tokenizer, special ones included; word and char take all there are by default")    \
+    X(BOOL, joint, "true", FTH_ANY, "one tokenizer for source and target")                         \
+    X(BOOL, separate, "false", FTH_ANY, "a tokenizer for each side: the same as --no-joint")       \
+    X(F64, character_coverage, "1", FTH_RANGE(0, 1),                                               \
+      "share of the text's characters that get a token; 0.9995 for Chinese or Japanese")           \
+    X(BOOL, byte_fallback, "false", FTH_ANY, "bytes for other characters, instead of <unk>")       \
+    X(STR, user_symbols, "", FTH_SHOWN_AS("A,B"), "words that always are one token")               \
+    X(CHOICE, normalization, "auto",                                                               \
+      FTH_CHOICES("auto|nmt_nfkc|nmt_nfkc_cf|nfkc|nfkc_cf|identity"),                              \
+      "of text before it is cut; _cf folds case; auto: identity for word and char, else nmt_nfkc") \
+    X(SIZE, tokenizer_sample, "100M", FTH_MIN(1024), "text that a tokenizer is made of at most")   \
+    X(LIST, tokenizer, "", FTH_SHOWN_AS("FILE"),                                                   \
+      "use this SentencePiece model; given twice: those of source and target")
+FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
+
+#define PREPARE_OPTIONS(X)                                                                         \
+    X(STR, out, "", FTH_SHOWN_AS("FOLDER"), "the data set to make")                                \
+    X(BOOL, force, "false", FTH_ANY, "replace a data set that is there")                           \
+    X(I64, max_positions, "1024", FTH_RANGE(2, 1 << 20),                                           \
+      "pairs with more tokens on a side, end symbol included, are left out")                       \
+    X(BOOL, strict, "false", FTH_ANY, "a pair that is too long is an error")                       \
+    X(I64, max_source_tokens, "", FTH_MIN(2),                                                      \
+      "cut longer sources to so many, end symbol included")                                        \
+    X(I64, max_target_tokens, "", FTH_MIN(2), "cut longer targets")                                \
+    X(I64, threads, "", FTH_MIN(1), "threads that cut text; default: one for each core")
+FTH_OPTIONS(prepare_options, "data set", PREPARE_OPTIONS)
+
+enum { N_GROUPS = 3 };
+
+/* The lists of a split, as the options have them. */
+typedef struct split_lists {
+    const fth_list *src, *tgt, *tsv, *jsonl, *text;
+} split_lists;
+
+static fth_text_file *list_files(const fth_list *list, fth_arena *arena) {
+    fth_text_file *files = fth_arena_alloc(arena, (list->count + 1) * sizeof *files);
+    for (size_t i = 0; files && i < list->count; i++)
+        files[i] = (fth_text_file){.path = list->items[i], .name = list->items[i]};
+    return files;
+}
+
+static fth_err add_files(fth_text_spec *spec, int side, const fth_list *list, fth_arena *arena) {
+    spec->files[side] = list_files(list, arena);
+    spec->n_files[side] = list->count;
+    return spec->files[side] ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a list of files");
+}
+
+/* Which kind of text a split has; more than one kind is an error. */
+static fth_err describe_split(const split_lists *l, const char *name, fth_text_spec *spec,
+                              fth_arena *arena) {
+    int pairs = l->src->count || l->tgt->count;
+    if (pairs + !!l->tsv->count + !!l->jsonl->count + !!l->text->count > 1)
+        return fth_fail(FTH_USAGE,
+                        "--%s-...: give pairs of files, tsv, jsonl or text, not several of them",
+                        name);
+    if (pairs) {
+        if (!l->src->count || !l->tgt->count)
+            return fth_fail(FTH_USAGE, "--%s-%s is given without --%s-%s", name,
+                            l->src->count ? "src" : "tgt", name, l->src->count ? "tgt" : "src");
+        spec->kind = FTH_TEXT_PARALLEL;
+        FTH_TRY(add_files(spec, 0, l->src, arena));
+        return add_files(spec, 1, l->tgt, arena);
+    }
+    const fth_list *list = l->tsv->count ? l->tsv : l->jsonl->count ? l->jsonl : l->text;
+    if (!list->count) return FTH_OK;
+    spec->kind = l->tsv->count ? FTH_TEXT_TSV : l->jsonl->count ? FTH_TEXT_JSONL : FTH_TEXT_PLAIN;
+    return add_files(spec, 0, list, arena);
+}
+
+static fth_err describe_text(const text_options *o, fth_prepare *p, fth_arena *arena) {
+    const split_lists lists[FTH_N_SPLITS] = {
+        {&o->train_src, &o->train_tgt, &o->train_tsv, &o->train_jsonl, &o->train_text},
+        {&o->valid_src, &o->valid_tgt, &o->valid_tsv, &o->valid_jsonl, &o->valid_text},
+        {&o->test_src, &o->test_tgt, &o->test_tsv, &o->test_jsonl, &o->test_text}};
+    int inputs = 0;
+    for (int i = 0; i < FTH_N_SPLITS; i++) {
+        fth_text_spec *spec = &p->text[i];
+        FTH_TRY(describe_split(&lists[i], fth_split_name(i), spec, arena));
+        spec->keys[0] = o->json_source;
+        spec->keys[1] = o->json_target;
+        spec->keys[2] = o->json_references;
+        for (int s = 0; s < 2; s++)
+            for (size_t k = 0; k < spec->n_files[s]; k++)
+                inputs += strcmp(spec->files[s][k].path, "-") == 0;
+    }
+    if (inputs > 1)
+        return fth_fail(FTH_USAGE, "- (standard input) is given %d times; it can be read once",
+                        inputs);
+    return FTH_OK;
+}
+
+static fth_err describe_vocabulary(const vocabulary_options *o, int size_was_set, fth_prepare *p) {
+    int whole = strcmp(o->model_type, "word") == 0 || strcmp(o->model_type, "char") == 0;
+    int automatic = strcmp(o->normalization, "auto") == 0;
+    p->tokenizer = (fth_tokenizer_spec){
+        .model_type = o->model_type,
+        .vocab_size = whole && !size_was_set ? 0 : (int32_t)o->vocab_size,
+        .character_coverage = o->character_coverage,
+        .byte_fallback = o->byte_fallback,
+        .user_symbols = o->user_symbols,
+        .normalization = automatic ? NULL : o->normalization,
+    };
+    p->separate = o->separate || !o->joint;
+    p->sample_bytes = o->tokenizer_sample;
+    if (o->tokenizer.count > 2)
+        return fth_fail(FTH_USAGE, "--tokenizer is given %zu times; two are the most",
+                        o->tokenizer.count);
+    for (size_t i = 0; i < o->tokenizer.count; i++) p->tokenizer_path[i] = o->tokenizer.items[i];
+    return FTH_OK;
+}
+
+/* Every option as it was given or by its default, for dataset.json. */
+static json_t *options_json(const fth_option_group *groups, size_t n) {
+    json_t *all = json_object();
+    for (size_t g = 0; g < n; g++)
+        for (size_t i = 0; i < groups[g].count; i++) {
+            const fth_option *option = &groups[g].table[i];
+            const void *value = (const char *)groups[g].values + option->offset;
+            json_t *entry = NULL;
+            switch (option->kind) {
+            case FTH_OPTION_I64: entry = json_integer(*(const int64_t *)value); break;
+            case FTH_OPTION_F64: entry = json_real(*(const double *)value); break;
+            case FTH_OPTION_BOOL: entry = json_boolean(*(const bool *)value); break;
+            case FTH_OPTION_SIZE:
+                entry = json_integer((json_int_t) * (const uint64_t *)value);
+                break;
+            case FTH_OPTION_STR:
+            case FTH_OPTION_CHOICE: entry = json_string(*(const char *const *)value); break;
+            case FTH_OPTION_LIST: {
+                const fth_list *list = value;
+                entry = json_array();
+                for (size_t k = 0; k < list->count; k++)
+                    json_array_append_new(entry, json_string(list->items[k]));
+                break;
+            }
+            }
+            json_object_set_new(all, option->field, entry);
+        }
+    return all;
+}
+
+static fth_err show_result(const char *out, fth_log *log) {
+    fth_folder folder;
+    fth_str text = {0};
+    FTH_TRY(fth_folder_open(&folder, out));
+    fth_err err = fth_describe_folder(&folder, &text);
+    for (char *line = text.text, *end; !err && line && (end = strchr(line, '\n')); line = end + 1)
+        fth_log_info(log, "%.*s", (int)(end - line), line);
+    fth_str_fini(&text);
+    fth_folder_fini(&folder);
+    return err;
+}
+
+static fth_err run(const text_options *text, const vocabulary_options *vocabulary,
+                   const prepare_options *o, const fth_option_group *groups, fth_arena *arena) {
+    fth_log log;
+    fth_log_init(&log, stderr, false);
+    fth_prepare p = {.out = o->out,
+                     .force = o->force,
+                     .max_positions = o->max_positions,
+                     .max_tokens = {o->max_source_tokens, o->max_target_tokens},
+                     .strict = o->strict,
+                     .threads = (int)o->threads,
+                     .log = &log};
+    if (!o->out[0]) return fth_fail(FTH_USAGE, "--out FOLDER is missing");
+    FTH_TRY(describe_text(text, &p, arena));
+    FTH_TRY(
+        describe_vocabulary(vocabulary, fth_option_was_set(groups, N_GROUPS, "vocab_size"), &p));
+    p.about = options_json(groups, N_GROUPS);
+    fth_err err = fth_prepare_run(&p);
+    json_decref(p.about);
+    return err ? err : show_result(o->out, &log);
+}
+
+fth_err fth_verb_prepare(int argc, char **argv) {
+    text_options text;
+    vocabulary_options vocabulary;
+    prepare_options options;
+    fth_option_group groups[N_GROUPS] = {text_options_group(&text),
+                                         vocabulary_options_group(&vocabulary),
+                                         prepare_options_group(&options)};
+    const fth_usage usage = {"fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
+                             "Makes a data set of text: trains a tokenizer, cuts every line into "
+                             "tokens, and writes them "
+                             "where training can map them.",
+                             0, 0};
+    fth_parsed parsed;
+    bool done;
+    fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done) err = run(&text, &vocabulary, &options, groups, &parsed.arena);
+    fth_parsed_fini(&parsed);
+    return err;
+}
