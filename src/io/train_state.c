@@ -22,6 +22,8 @@ static const struct key_row {
     {"update", COUNTER, AT(update)},
     {"epoch", COUNTER, AT(epoch)},
     {"position", COUNTER, AT(position)},
+    {"window", COUNTER, AT(window)},
+    {"batch", COUNTER, AT(batch)},
     {"seed", COUNTER, AT(seed)},
     {"rng_counter", COUNTER, AT(rng_counter)},
     {"best_score", REAL, AT(best_score)},

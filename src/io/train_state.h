@@ -15,6 +15,8 @@ typedef struct fth_train_state {
     int64_t update;      /* completed updates */
     int64_t epoch;       /* the epoch that the next batch belongs to, from 1 */
     int64_t position;    /* batches of that epoch that are done */
+    int64_t window;      /* of the shuffled data that the next batch belongs to, from 0 */
+    int64_t batch;       /* its number in that window, from 0 */
     int64_t seed;        /* key of all random numbers */
     int64_t rng_counter; /* random numbers drawn in sequence so far */
     double best_score;   /* NaN before the first validation */

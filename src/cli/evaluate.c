@@ -1,0 +1,134 @@
+/* evaluate.c: fathom evaluate MODEL DATASET: loss and perplexity. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/device/device.h"
+#include "cli/groups.h"
+#include "cli/verb.h"
+#include "data/folder.h"
+#include "train/evaluate.h"
+#include "train/weights.h"
+
+#define EVALUATE_OPTIONS(X)                                                                        \
+    X(CHOICE, split, "valid", FTH_CHOICES("train|valid|test"), "part of the data set")             \
+    X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216), "tokens of a batch at most, of each side")  \
+    X(I64, tokens_per_sample, "512", FTH_RANGE(2, 65535), "block length (dec models)")             \
+    X(I64, context_window, "0", FTH_MIN(0),                                                        \
+      "tokens of a block that are only read, so that each prediction has at least so much "        \
+      "context (dec models)")                                                                      \
+    X(BOOL, per_word, "false", FTH_ANY, "perplexity per word of the text instead of per token")    \
+    X(BOOL, strict, "false", FTH_ANY, "a sentence that is too long is an error")                   \
+    X(BOOL, json, "false", FTH_ANY, "print one JSON object")
+FTH_OPTIONS(evaluate_options, "evaluate", EVALUATE_OPTIONS)
+
+typedef struct work {
+    fth_model model;
+    float *flat;
+    fth_device *device;
+    fth_arenas arenas;
+    fth_folder folder;
+    fth_dataset *data;
+    fth_evaluator evaluator;
+} work;
+
+static int split_of(const char *name) {
+    return strcmp(name, "train") == 0   ? FTH_TRAIN
+           : strcmp(name, "valid") == 0 ? FTH_VALID
+                                        : FTH_TEST;
+}
+
+/* The data must have been made with the vocabulary of the model. */
+static fth_err check_data(const work *w, const char *path) {
+    const fth_config *c = &w->model.config;
+    int32_t tgt = w->data->side[w->data->n_sides - 1].vocab;
+    if (c->arch == FTH_ENC)
+        return fth_fail(FTH_BAD_INPUT, "%s: enc models are not evaluated on data sets", path);
+    if (c->arch == FTH_ENCDEC && w->data->n_sides != 2)
+        return fth_fail(FTH_BAD_INPUT, "%s: has one side, an encdec model needs two", path);
+    if (tgt != c->tgt_vocab)
+        return fth_fail(FTH_BAD_INPUT, "%s: has a target vocabulary of %d, the model of %d", path,
+                        tgt, c->tgt_vocab);
+    if (c->arch == FTH_ENCDEC && w->data->side[0].vocab != c->src_vocab)
+        return fth_fail(FTH_BAD_INPUT, "%s: has a source vocabulary of %d, the model of %d", path,
+                        w->data->side[0].vocab, c->src_vocab);
+    return FTH_OK;
+}
+
+static void print_result(const work *w, const evaluate_options *o, const fth_eval *e) {
+    double nll = e->nll;
+    int64_t units = e->tokens;
+    if (o->per_word) { /* every line end is a word too: it is predicted */
+        units = w->data->side[w->data->n_sides - 1].words + w->data->sentences;
+        nll = e->nll * (double)e->tokens / (double)units;
+    }
+    if (o->json)
+        printf("{\"split\": \"%s\", \"nll_loss\": %.9g, \"ppl\": %.9g, \"tokens\": %lld, "
+               "\"left_out\": %lld, \"per\": \"%s\"}\n",
+               o->split, nll, exp(nll), (long long)units, (long long)e->left_out,
+               o->per_word ? "word" : "token");
+    else
+        printf("%s: nll %.4f, ppl %.3f per %s over %lld\n", o->split, nll, exp(nll),
+               o->per_word ? "word" : "token", (long long)units);
+    if (e->left_out)
+        fprintf(stderr,
+                "fathom: warning: %lld sentences were longer than --max-tokens %lld and are "
+                "left out\n",
+                (long long)e->left_out, (long long)o->max_tokens);
+}
+
+static fth_err evaluate(work *w, const char *folder, const char *data, const evaluate_options *o,
+                        const fth_device_options *d) {
+    FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
+    FTH_TRY(fth_folder_open(&w->folder, data));
+    FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
+    FTH_TRY(check_data(w, data));
+    FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
+    FTH_TRY(fth_arenas_new(w->device, w->model.params.size, FTH_TO_RUN, &w->arenas));
+    FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
+    bool lm = w->model.config.arch == FTH_DEC;
+    if (lm && o->context_window >= o->tokens_per_sample)
+        return fth_fail(FTH_USAGE, "--context-window %lld: must be below --tokens-per-sample %lld",
+                        (long long)o->context_window, (long long)o->tokens_per_sample);
+    int64_t len = lm ? o->tokens_per_sample : o->max_tokens;
+    if (lm && len > w->model.config.max_positions)
+        return fth_fail(FTH_USAGE, "--tokens-per-sample %lld: the model has max_positions %d",
+                        (long long)len, w->model.config.max_positions);
+    FTH_TRY(fth_evaluator_init(&w->evaluator, &w->model, w->device, &w->arenas,
+                               (int32_t)o->max_tokens, len));
+    fth_eval_spec spec = {.update = w->model.config.step,
+                          .block = lm ? (int32_t)o->tokens_per_sample : 0,
+                          .context_window = lm ? (int32_t)o->context_window : 0,
+                          .strict = o->strict};
+    fth_eval result;
+    FTH_TRY(fth_evaluate(&w->evaluator, w->data, &spec, &result));
+    print_result(w, o, &result);
+    return FTH_OK;
+}
+
+fth_err fth_verb_evaluate(int argc, char **argv) {
+    evaluate_options options;
+    fth_device_options device;
+    fth_option_group groups[] = {evaluate_options_group(&options),
+                                 fth_device_options_group(&device)};
+    const fth_usage usage = {"fathom evaluate", "MODEL DATASET",
+                             "Prints the loss (nats) and perplexity of a model on a data set.", 2,
+                             2};
+    fth_parsed parsed;
+    bool done;
+    fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done) {
+        work w = {0};
+        err = evaluate(&w, parsed.positionals[0], parsed.positionals[1], &options, &device);
+        fth_evaluator_fini(&w.evaluator);
+        if (w.device) fth_arenas_free(w.device, &w.arenas);
+        fth_device_close(w.device);
+        fth_dataset_free(w.data);
+        fth_folder_fini(&w.folder);
+        free(w.flat);
+        fth_model_fini(&w.model);
+    }
+    fth_parsed_fini(&parsed);
+    return err;
+}

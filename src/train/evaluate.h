@@ -1,0 +1,52 @@
+/* evaluate.h: loss of a data set, every dropout off. */
+#ifndef FTH_TRAIN_EVALUATE_H
+#define FTH_TRAIN_EVALUATE_H
+
+#include "backend/arenas.h"
+#include "backend/program.h"
+#include "data/batcher.h"
+#include "graph/batch_store.h"
+#include "model/model.h"
+#include "train/trainer.h"
+
+/* A forward program over parameters that someone else owns and may change between calls. */
+typedef struct fth_evaluator {
+    const fth_model *model;
+    fth_program *program;
+    fth_outputs outputs;
+    fth_batch_store store;
+    fth_packed packed;
+    int32_t max_tokens;
+} fth_evaluator;
+
+fth_err fth_evaluator_init(fth_evaluator *e, const fth_model *model, fth_device *dev,
+                           const fth_arenas *arenas, int32_t max_tokens, int64_t max_len);
+void fth_evaluator_fini(fth_evaluator *e);
+
+/* How a pass over the data is made. */
+typedef struct fth_eval_spec {
+    int64_t update;         /* completed updates: sets the method's numbers */
+    int32_t block;          /* language model: tokens of a block; 0: sentences */
+    int32_t context_window; /* of them, tokens that are only read */
+    bool strict;            /* a sentence that is too long is an error */
+    bool wrong_sources;     /* every sentence gets the source of another one (METHODS E.12 d) */
+    int64_t most;           /* batches at most; 0: all */
+} fth_eval_spec;
+
+typedef struct fth_eval {
+    double nll;       /* nats per target token */
+    int64_t tokens;   /* target tokens, end symbols included */
+    int64_t left_out; /* sentences that did not fit */
+    /* Mean cosine between encoder outputs of different positions of a sentence; NAN without an
+     * encoder. */
+    double encoder_cosine;
+} fth_eval;
+
+fth_err fth_evaluate(fth_evaluator *e, const fth_dataset *data, const fth_eval_spec *spec,
+                     fth_eval *out);
+
+/* Copies a packed batch into a store; shift > 0 gives sentence i the source of sentence i + shift. */
+fth_err fth_store_packed(fth_batch_store *store, const fth_packed *p, const fth_config *c,
+                         int32_t shift);
+
+#endif

@@ -1,0 +1,15 @@
+/* keep.h: checkpoints between the trainer's device and the disk. */
+#ifndef FTH_TRAIN_KEEP_H
+#define FTH_TRAIN_KEEP_H
+
+#include "io/checkpoint.h"
+#include "train/trainer.h"
+
+/* Saves parameters, moments and state as RUN/checkpoints/step-N. */
+fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
+                      const char *tokenizer_from);
+
+/* Loads parameters and moments of an open checkpoint. */
+fth_err fth_keep_load(const fth_checkpoint *c, fth_trainer *t);
+
+#endif
