@@ -58,7 +58,8 @@ static void choose_window(fth_batcher *b) {
         b->window = wanted > WINDOW_MOST ? WINDOW_MOST : most((int64_t)wanted, WINDOW_ITEMS);
     }
     b->window = least(b->window, n);
-    b->group = n > SPREAD_MOST && !b->options.in_order ? NEIGHBOURS : 1;
+    b->group = b->options.neighbours ? b->options.neighbours : n > SPREAD_MOST ? NEIGHBOURS : 1;
+    if (b->options.in_order) b->group = 1;
     int64_t groups = (n + b->group - 1) / b->group;
     b->window = (b->window + b->group - 1) / b->group * b->group;
     b->n_windows = (groups * b->group + b->window - 1) / b->window;

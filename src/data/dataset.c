@@ -91,6 +91,16 @@ static fth_err map_file(fth_dataset *d) {
     return err;
 }
 
+/* The offsets begin and end where they must. */
+static fth_err check_ends(const fth_dataset *d) {
+    for (int s = 0; s < d->n_sides; s++)
+        if (d->offsets[s][0] != 0 || d->offsets[s][d->sentences] != (uint64_t)d->side[s].tokens)
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s: damaged data set: side %d's offsets do not span its %lld ids",
+                            d->path, s, (long long)d->side[s].tokens);
+    return FTH_OK;
+}
+
 fth_err fth_dataset_open(const char *path, fth_dataset **out) {
     fth_err err;
     fth_fds_header header;
@@ -104,6 +114,7 @@ fth_err fth_dataset_open(const char *path, fth_dataset **out) {
     memcpy(&header, d->map, sizeof header);
     FTH_TRY_OR(err, check_header(path, &header, d->map_size, &layout), fail);
     take_header(d, &header, &layout);
+    FTH_TRY_OR(err, check_ends(d), fail);
     *out = d;
     return FTH_OK;
 fail:
@@ -164,9 +175,6 @@ static fth_err check_side(const fth_dataset *d, int side) {
                       d->offsets_crc[side]));
     FTH_TRY(check_sum(d, side, "ids", d->ids[side], (size_t)d->id_bytes * (size_t)s->tokens,
                       d->ids_crc[side]));
-    if (d->offsets[side][0] != 0 || d->offsets[side][d->sentences] != (uint64_t)s->tokens)
-        return fth_fail(FTH_BAD_INPUT, "%s: damaged data set: side %d's offsets are not all ids",
-                        d->path, side);
     for (int64_t i = 0; i < d->sentences; i++) {
         int64_t length = fth_dataset_length(d, side, i);
         if (length < 0) return fth_dataset_damaged(d, side, i);

@@ -25,6 +25,7 @@ typedef struct block {
     fth_ids ids[2];
     entry *entries; /* [BLOCK_RECORDS] */
     int n;
+    int64_t bytes; /* of the input, read when it was full */
     int done;      /* cut into tokens, or failed */
     fth_err err;   /* of the thread that cut it */
     char *message; /* what it said */
@@ -225,6 +226,13 @@ static fth_err write_entry(sink *k, const block *b, entry *e) {
     return fth_split_text_put(&k->texts, texts, b->text.text + e->references, e->n_references);
 }
 
+static void show_progress(const sink *k, int64_t bytes) {
+    char extra[64];
+    if (!k->options->progress) return;
+    snprintf(extra, sizeof extra, "%lld lines", (long long)k->counts->read);
+    fth_progress_update(k->options->progress, bytes / 1000, extra);
+}
+
 /* Waits for the oldest block and writes it. */
 static fth_err write_oldest(ring *r, sink *k) {
     block *b = &r->blocks[r->written % r->n_blocks];
@@ -235,28 +243,22 @@ static fth_err write_oldest(ring *r, sink *k) {
     if (b->err != FTH_OK)
         return fth_fail(b->err, "%s", b->message ? b->message : "cutting text failed");
     for (int i = 0; i < b->n; i++) FTH_TRY(write_entry(k, b, &b->entries[i]));
+    show_progress(k, b->bytes);
     return FTH_OK;
-}
-
-static void show(fth_progress *progress, const fth_records *records, const sink *k) {
-    char extra[64];
-    if (!progress) return;
-    snprintf(extra, sizeof extra, "%lld lines", (long long)k->counts->read);
-    fth_progress_update(progress, fth_records_bytes(records) / 1000, extra);
 }
 
 static fth_err run(ring *r, fth_records *records, sink *k) {
     for (int ended = 0; !ended;) {
         if (r->filled - r->written == r->n_blocks) FTH_TRY(write_oldest(r, k));
-        FTH_TRY(fill_block(records, &r->blocks[r->filled % r->n_blocks], &ended));
+        block *b = &r->blocks[r->filled % r->n_blocks];
+        FTH_TRY(fill_block(records, b, &ended));
+        b->bytes = fth_records_bytes(records);
         pthread_mutex_lock(&r->lock);
         r->filled++;
         pthread_cond_signal(&r->to_cut);
         pthread_mutex_unlock(&r->lock);
-        show(r->options->progress, records, k);
     }
     while (r->written < r->filled) FTH_TRY(write_oldest(r, k));
-    show(r->options->progress, records, k);
     return FTH_OK;
 }
 
