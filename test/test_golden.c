@@ -1,0 +1,176 @@
+/* links: train */
+/* Every golden trace of the independent PyTorch reference (test/golden), through the program itself
+ * and on each device; and the rules of initialisation of test/golden/init.json. */
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "io/config.h"
+#include "io/safetensors.h"
+#include "model/model.h"
+
+enum { MAX_ARGS = 64 };
+
+static void run_trace(const char *folder, const char *device, const char *out) {
+    char *path = fth_strdup_printf("%s/case.json", folder);
+    char *batch = fth_strdup_printf("%s/batch.safetensors", folder);
+    json_t *json = NULL;
+    assert_int_equal(fth_json_load(path, &json), FTH_OK);
+    const char *argv[MAX_ARGS] = {FATHOM_PROGRAM, "trace", folder,     "--batch", batch,
+                                  "--out",        out,     "--device", device};
+    int n = 9;
+    size_t i;
+    json_t *word;
+    json_array_foreach(json_object_get(json, "args"), i, word) argv[n++] = json_string_value(word);
+    pid_t child = fork();
+    if (child == 0) {
+        execv(FATHOM_PROGRAM, (char *const *)argv);
+        _exit(127);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("%s: trace failed", folder);
+    json_decref(json);
+    free(path);
+    free(batch);
+}
+
+/* ||a - b|| / ||b||; tensors whose truth is rounding noise around 0 are compared absolutely. */
+static double distance(const fth_st_file *fa, const fth_st_tensor *a, const fth_st_file *fb,
+                       const fth_st_tensor *b) {
+    size_t n = fth_st_count(b);
+    float *x = malloc(sizeof *x * (n + 1)), *y = malloc(sizeof *y * (n + 1));
+    assert_int_equal(fth_st_to_f32(fa, a, x), FTH_OK);
+    assert_int_equal(fth_st_to_f32(fb, b, y), FTH_OK);
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        difference += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
+        norm += (double)y[i] * y[i];
+    }
+    free(x);
+    free(y);
+    return sqrt(difference) / (norm > 1e-10 ? sqrt(norm) : 1);
+}
+
+static void compare(const char *name, const char *device, const char *got, const char *wanted,
+                    double tolerance) {
+    fth_st_file *a = NULL, *b = NULL;
+    assert_int_equal(fth_st_open(got, &a), FTH_OK);
+    assert_int_equal(fth_st_open(wanted, &b), FTH_OK);
+    if (a->n != b->n) fail_msg("%s on %s: %zu tensors, expected %zu", name, device, a->n, b->n);
+    for (size_t i = 0; i < b->n; i++) {
+        const fth_st_tensor *t = fth_st_find(a, b->tensors[i].name);
+        if (!t || t->rank != b->tensors[i].rank ||
+            memcmp(t->shape, b->tensors[i].shape, sizeof *t->shape * (size_t)t->rank) != 0)
+            fail_msg("%s on %s: %s is missing or has another shape", name, device,
+                     b->tensors[i].name);
+        double d = distance(a, t, b, &b->tensors[i]);
+        if (!(d <= tolerance))
+            fail_msg("%s on %s: %s is off by %g", name, device, b->tensors[i].name, d);
+    }
+    fth_st_close(a);
+    fth_st_close(b);
+}
+
+static void all_traces(const char *device, double tolerance) {
+    DIR *dir = opendir(TEST_DIR "/golden/trace");
+    assert_non_null(dir);
+    char out[] = "/tmp/fathom-trace-XXXXXX";
+    assert_return_code(close(mkstemp(out)), 0);
+    int cases = 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (e->d_name[0] == '.') continue;
+        char *folder = fth_strdup_printf("%s/golden/trace/%s", TEST_DIR, e->d_name);
+        char *wanted = fth_strdup_printf("%s/expected.safetensors", folder);
+        run_trace(folder, device, out);
+        compare(e->d_name, device, out, wanted, tolerance);
+        free(folder);
+        free(wanted);
+        cases++;
+    }
+    closedir(dir);
+    unlink(out);
+    assert_true(cases >= 17 * 3);
+}
+
+static void traces_on_ref(void **state) {
+    (void)state;
+    all_traces("ref", 3e-6);
+}
+
+static void traces_on_cpu(void **state) {
+    (void)state;
+    all_traces("cpu", 1e-4);
+}
+
+/* ---- initial values ---- */
+
+static const char *rule_name(const fth_param *p) {
+    switch (p->init.rule) {
+    case FTH_INIT_XAVIER_UNIFORM: return "xavier_uniform";
+    case FTH_INIT_XAVIER_NORMAL: return "xavier_normal";
+    case FTH_INIT_NORMAL: return "normal";
+    case FTH_INIT_MEAN_OF_ROW: return "history";
+    case FTH_INIT_CONST: break;
+    }
+    return p->init.value == 0 ? "zeros" : p->init.value == 1 ? "ones" : "const";
+}
+
+static void check_rule(const char *method, const fth_param *p, const json_t *wanted) {
+    const char *dist = json_string_value(json_object_get(wanted, "dist"));
+    bool history = p->init.rule == FTH_INIT_MEAN_OF_ROW;
+    if (!history && strcmp(dist, rule_name(p)) != 0)
+        fail_msg("%s: %s is %s, expected %s", method, p->name, rule_name(p), dist);
+    json_t *std = json_object_get(wanted, "std"), *value = json_object_get(wanted, "value");
+    double number = json_number_value(std ? std : value);
+    if (!history && fabs(fth_init_std(p) - number) > 2e-9 * fmax(1, fabs(number)))
+        fail_msg("%s: %s has %.10g, expected %.10g", method, p->name, fth_init_std(p), number);
+}
+
+static void init_rules(void **state) {
+    (void)state;
+    json_t *json = NULL;
+    assert_int_equal(fth_json_load(TEST_DIR "/golden/init.json", &json), FTH_OK);
+    size_t i;
+    json_t *entry;
+    int checked = 0;
+    json_array_foreach(json_object_get(json, "models"), i, entry) {
+        fth_str text = {0};
+        fth_config config;
+        fth_model model;
+        assert_int_equal(fth_json_write(json_object_get(entry, "config"), 0, &text), FTH_OK);
+        assert_int_equal(fth_config_parse(text.text, text.length, "init.json", &config), FTH_OK);
+        assert_int_equal(fth_model_init(&model, &config), FTH_OK);
+        json_t *parameters = json_object_get(entry, "parameters"), *wanted;
+        const char *name;
+        json_object_foreach(parameters, name, wanted) {
+            int32_t index = fth_params_find(&model.params, name);
+            if (index < 0) fail_msg("%s has no parameter %s", config.method, name);
+            check_rule(config.method, &model.params.param[index], wanted);
+            checked++;
+        }
+        if (json_is_true(json_object_get(entry, "complete")))
+            assert_int_equal(json_object_size(parameters), (size_t)model.params.n);
+        fth_model_fini(&model);
+        fth_str_fini(&text);
+    }
+    json_decref(json);
+    assert_true(checked > 500);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(traces_on_ref),
+                                       cmocka_unit_test(traces_on_cpu),
+                                       cmocka_unit_test(init_rules)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
