@@ -1,0 +1,50 @@
+/* cpu.h: the cpu backend inside. A program runs in ONE parallel region: every thread walks the list
+ * of operations, does its part of each and waits for the others in between, so that a thousand thin
+ * layers start no thread. Kernels (kernel/) are compiled once per instruction set and type of
+ * activations; a device holds the table of the best one that the machine has. */
+#ifndef FTH_BACKEND_CPU_CPU_H
+#define FTH_BACKEND_CPU_CPU_H
+
+#include "backend/backend.h"
+#include "backend/cpu/team.h"
+
+/* The part of an operation that one thread of the team does. */
+typedef void (*fth_part)(fth_exec *ex, const fth_op *op, const fth_team *team);
+
+/* Sums of squares go over this many pieces of an arena, whatever the number of threads, so that
+ * the sum does not depend on it. */
+enum { FTH_CPU_PIECES = 1024 };
+
+/* The kernels of one instruction set and one type of activations. */
+typedef struct fth_cpu_table {
+    const char *isa;
+    fth_part part[FTH_N_KINDS];
+    fth_scratch scratch[FTH_N_KINDS]; /* NULL: none */
+    void (*adam)(const fth_arenas *a, const fth_adam *args, const fth_team *team);
+    /* sums: [FTH_CPU_PIECES] */
+    void (*sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team);
+    void (*refresh)(const fth_arenas *a, const fth_team *team);
+} fth_cpu_table;
+
+typedef struct fth_cpu {
+    fth_device base;
+    const fth_cpu_table *table;
+    fth_barrier barrier;
+    double sums[FTH_CPU_PIECES];
+} fth_cpu;
+
+/* The table of the best instruction set of this machine, or of the one that name asks for ("plain",
+ * "avx2", "avx512"; NULL: the best). Fails when the machine does not have it. */
+fth_err fth_cpu_choose(const char *name, fth_precision precision, const fth_cpu_table **out);
+
+/* Opens a device with a chosen instruction set (tests, benches). */
+fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, fth_device **out);
+
+/* Memory (memory.c): see backend.h. Pages are touched first by the threads that will use them. */
+fth_err fth_cpu_alloc(fth_device *dev, int64_t bytes, void **out);
+void fth_cpu_release(fth_device *dev, void *data);
+fth_err fth_cpu_copy(fth_device *dev, void *to, const void *from, int64_t bytes);
+fth_err fth_cpu_zero(fth_device *dev, void *data, int64_t bytes);
+fth_err fth_cpu_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes);
+
+#endif

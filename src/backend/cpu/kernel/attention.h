@@ -1,0 +1,117 @@
+/* attention.h: what both directions of attention share: the (sentence, head) pairs of a batch as
+ * tasks, and copies of a head's rows in floats, padded to whole vectors. */
+#ifndef FTH_BACKEND_CPU_KERNEL_ATTENTION_H
+#define FTH_BACKEND_CPU_KERNEL_ATTENTION_H
+
+#include "backend/cpu/kernel/kernel.h"
+#include "backend/cpu/kernel/math.h"
+#include "backend/cpu/kernel/small_product.h"
+
+enum { Q_BLOCK = 32 }; /* query rows at a time: their scores are all that is ever stored */
+
+/* One head of one sentence. */
+typedef struct task {
+    int32_t head;
+    int64_t q, k;         /* first row of the sentence on the query's and the key's side */
+    int64_t q_len, k_len; /* its lengths */
+    int64_t pair;         /* its first pair */
+} task;
+
+/* A walk over a thread's tasks: tasks in order of sentences, cut by work. */
+typedef struct task_walk {
+    const int32_t *q_off, *k_off; /* [n_sent + 1] */
+    int32_t n_sent, heads, sentence;
+    int64_t begin, end, at; /* shares of the whole work */
+    task next;
+} task_walk;
+
+static inline int64_t sentence_work(const task_walk *w, int32_t s) {
+    const int64_t q = w->q_off[s + 1] - w->q_off[s], k = w->k_off[s + 1] - w->k_off[s];
+    return q * k + 8 * (q + k);
+}
+
+static inline task_walk walk_tasks(const fth_exec *ex, const fth_op *op, const fth_team *team) {
+    task_walk w = {.q_off = ex->batch.side[op->u.attention.q_side].offsets,
+                   .k_off = ex->batch.side[op->u.attention.k_side].offsets,
+                   .n_sent = ex->batch.n_sent,
+                   .heads = op->u.attention.heads};
+    int64_t whole = 0;
+    for (int32_t s = 0; s < w.n_sent; s++) whole += sentence_work(&w, s) * w.heads;
+    w.begin = whole * team->thread / team->n_threads;
+    w.end = whole * (team->thread + 1) / team->n_threads;
+    return w;
+}
+
+/* The next task whose work begins in the thread's share; false: there is none. */
+static inline bool next_task(task_walk *w, task *out) {
+    for (; w->sentence < w->n_sent; w->sentence++, w->next.head = 0) {
+        const int32_t s = w->sentence;
+        task *t = &w->next;
+        t->q = w->q_off[s];
+        t->k = w->k_off[s];
+        t->q_len = w->q_off[s + 1] - t->q;
+        t->k_len = w->k_off[s + 1] - t->k;
+        while (t->head < w->heads) {
+            const bool mine = w->at >= w->begin && w->at < w->end;
+            *out = *t;
+            t->head++;
+            w->at += sentence_work(w, s);
+            if (mine) return true;
+        }
+        t->pair += t->q_len * t->k_len;
+    }
+    return false;
+}
+
+/* A head's columns of rows [first, first + n), times scale, as floats: to[n][ld]; columns between
+ * width and ld are 0. */
+static inline void copy_head(float *restrict_ to, int64_t ld, rows from, int64_t first, int64_t n,
+                             int32_t head, int32_t width, float scale) {
+    for (int64_t i = 0; i < n; i++) {
+        const real *in = from.data + (first + i) * from.ld + head * width;
+        float *out = to + i * ld;
+#pragma omp simd
+        for (int32_t c = 0; c < width; c++) out[c] = scale * from_real(in[c]);
+        for (int64_t c = width; c < ld; c++) out[c] = 0;
+    }
+}
+
+/* Floats back into a head's columns. */
+static inline void store_head(rows to, int64_t first, int64_t n, int32_t head, int32_t width,
+                              const float *restrict_ from, int64_t ld, float scale) {
+    for (int64_t i = 0; i < n; i++) {
+        real *out = to.data + (first + i) * to.ld + head * width;
+        const float *in = from + i * ld;
+#pragma omp simd
+        for (int32_t c = 0; c < width; c++) out[c] = to_real(scale * in[c]);
+    }
+}
+
+/* to[columns][ld] = the transposed of from[n][from_ld], n padded with 0 up to whole vectors.
+ * columns and from_ld are whole vectors. */
+static inline void transpose(float *restrict_ to, int64_t ld, const float *restrict_ from,
+                             int64_t from_ld, int64_t n, int64_t columns) {
+    for (int64_t i = 0; i < n; i += VW)
+        for (int64_t c = 0; c < columns; c += VW) {
+            vf r[VW];
+            for (int j = 0; j < VW; j++)
+                r[j] = i + j < n ? v_load(from + (i + j) * from_ld + c) : v_zero();
+            v_transpose(r);
+            for (int j = 0; j < VW; j++) v_store(to + (c + j) * ld + i, r[j]);
+        }
+}
+
+/* Dropout's factors of the probabilities of one query row: [n] keys. */
+static inline void attention_drop(const fth_exec *ex, const fth_op *op, const task *t,
+                                  int64_t query, int64_t n, float *factor) {
+    const int64_t row = ex->step.row_base[op->u.attention.q_side] + t->q + query;
+    const uint64_t e = (uint64_t)(row * op->u.attention.heads + t->head) << 16;
+    FTH_NAME(drop_factors)(ex, &op->u.attention.drop, e, n, factor);
+}
+
+/* The longest sentence that a batch can have. */
+static inline int64_t longest(const int64_t capacity[FTH_N_EXTENTS], fth_side side) {
+    return v_round(capacity[side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT]);
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* join_bwd.c: join_bwd, norm_bwd, join_norm_bwd. Per row dz = LN'(dy) + what z has from its other
+ * readers, then dx = r dz, df = a D(dz), de = c dz (METHODS A.3). Sums over rows (gain, bias, learned
+ * coefficients) are kept by each thread and added in the order of the threads at the end.
+ * Reads 2n to 3n, writes 2n per row; bound by memory and the dropout draws. */
+#include "backend/cpu/kernel/kernel.h"
+
+/* Sums over rows, [d] each. */
+enum { SUM_GAIN, SUM_BIAS, SUM_R, SUM_A, SUM_C, N_SUMS };
+
+/* One output r dz, a D(dz) or c dz and the learned coefficient behind it. */
+typedef struct branch {
+    rows out;            /* data NULL: not wanted */
+    rows value;          /* the term's value, where its coefficient is learned */
+    float scale;         /* the whole scalar factor */
+    float constant;      /* the part of it that is not learned */
+    const float *vector; /* [d] learned, or NULL */
+    float *grad;         /* [d] or [1]: of the learned coefficient; NULL: none */
+    bool by_column;      /* grad is a vector */
+} branch;
+
+typedef struct join_bwd {
+    branch b[3]; /* of x, f, e */
+    rows dy, dz, z;
+    full_rows stats;
+    const float *gain;    /* [d]; NULL: no LN */
+    float *dgain, *dbias; /* [d] */
+    const fth_drop *drop; /* NULL: none */
+    int32_t width;
+} join_bwd;
+
+static branch branch_of(const fth_exec *ex, const fth_op *op, const fth_coef *coef, int which) {
+    branch b = {.out = rows_of(ex, op->out[JOIN_BWD_DX + which]),
+                .value = rows_of(ex, op->in[JOIN_BWD_X + which]),
+                .grad = vector_of(ex, op->out[JOIN_BWD_DR + which]),
+                .constant = (float)fth_coef_now(ex, coef),
+                .by_column = coef->kind == FTH_COEF_VECTOR};
+    b.scale = b.constant;
+    if (coef->kind == FTH_COEF_SCALAR) b.scale *= scalar_of(ex, op->in[JOIN_BWD_R + which], 1);
+    if (coef->kind == FTH_COEF_VECTOR) b.vector = vector_of(ex, op->in[JOIN_BWD_R + which]);
+    return b;
+}
+
+static join_bwd join_bwd_of(const fth_exec *ex, const fth_op *op) {
+    join_bwd j = {.dz = rows_of(ex, op->in[JOIN_BWD_DZ])};
+    const bool has_ln = op->kind != FTH_KIND_join_bwd;
+    j.width = fth_arg(ex, op->in[has_ln ? JOIN_BWD_DY : JOIN_BWD_DZ])->width;
+    if (has_ln) {
+        j.dy = rows_of(ex, op->in[JOIN_BWD_DY]);
+        j.z = rows_of(ex, op->in[JOIN_BWD_Z]);
+        j.stats = full_of(ex, op->in[JOIN_BWD_STATS]);
+        j.gain = vector_of(ex, op->in[JOIN_BWD_GAIN]);
+        j.dgain = vector_of(ex, op->out[JOIN_BWD_DGAIN]);
+        j.dbias = vector_of(ex, op->out[JOIN_BWD_DBIAS]);
+    }
+    if (op->kind == FTH_KIND_norm_bwd) {
+        j.b[0] = (branch){.out = rows_of(ex, op->out[JOIN_BWD_DX]), .scale = 1};
+        return j;
+    }
+    j.b[0] = branch_of(ex, op, &op->u.join.r, 0);
+    j.b[1] = branch_of(ex, op, &op->u.join.a, 1);
+    j.b[2] = branch_of(ex, op, &op->u.join.c, 2);
+    if (op->u.join.drop.p > 0 && (j.b[1].out.data || j.b[1].grad)) j.drop = &op->u.join.drop;
+    return j;
+}
+
+/* dz of one row through the LN; adds to the sums of gain and bias. */
+static void norm_row(const join_bwd *j, int64_t row, float *restrict_ dz, float *restrict_ sums) {
+    const int32_t width = j->width;
+    const real *restrict_ dy = j->dy.data + row * j->dy.ld;
+    const real *restrict_ z = j->z.data + row * j->z.ld;
+    const float mean = j->stats.data[row * j->stats.ld];
+    const float rstd = j->stats.data[row * j->stats.ld + 1];
+    const float *restrict_ gain = j->gain;
+    float *restrict_ dgain = sums + SUM_GAIN * width, *restrict_ dbias = sums + SUM_BIAS * width;
+    float sum_u = 0, sum_uz = 0;
+#pragma omp simd reduction(+ : sum_u, sum_uz)
+    for (int32_t i = 0; i < width; i++) {
+        const float g = from_real(dy[i]), xhat = (from_real(z[i]) - mean) * rstd, u = g * gain[i];
+        dgain[i] += g * xhat;
+        dbias[i] += g;
+        sum_u += u;
+        sum_uz += u * xhat;
+    }
+    const float mean_u = sum_u / (float)width, mean_uz = sum_uz / (float)width;
+    const real *restrict_ more = j->dz.data ? j->dz.data + row * j->dz.ld : NULL;
+    if (more) {
+#pragma omp simd
+        for (int32_t i = 0; i < width; i++) {
+            const float xhat = (from_real(z[i]) - mean) * rstd;
+            dz[i] =
+                (from_real(dy[i]) * gain[i] - mean_u - xhat * mean_uz) * rstd + from_real(more[i]);
+        }
+    } else {
+#pragma omp simd
+        for (int32_t i = 0; i < width; i++) {
+            const float xhat = (from_real(z[i]) - mean) * rstd;
+            dz[i] = (from_real(dy[i]) * gain[i] - mean_u - xhat * mean_uz) * rstd;
+        }
+    }
+}
+
+/* One branch of one row: its output, and the sums of its learned coefficient. factor: [d] of the
+ * dropout, or NULL. */
+static void branch_row(const branch *b, int64_t row, const float *restrict_ dz,
+                       const float *restrict_ factor, float *restrict_ sum, int32_t width) {
+    if (b->grad) {
+        const real *value = b->value.data + row * b->value.ld;
+#pragma omp simd
+        for (int32_t i = 0; i < width; i++)
+            sum[i] += dz[i] * (factor ? factor[i] : 1.0f) * from_real(value[i]);
+    }
+    if (!b->out.data) return;
+    real *restrict_ out = b->out.data + row * b->out.ld;
+    const float scale = b->scale, *restrict_ vector = b->vector;
+    if (vector) {
+#pragma omp simd
+        for (int32_t i = 0; i < width; i++)
+            out[i] = to_real(scale * vector[i] * (factor ? factor[i] : 1.0f) * dz[i]);
+    } else if (factor) {
+#pragma omp simd
+        for (int32_t i = 0; i < width; i++) out[i] = to_real(scale * factor[i] * dz[i]);
+    } else {
+#pragma omp simd
+        for (int32_t i = 0; i < width; i++) out[i] = to_real(scale * dz[i]);
+    }
+}
+
+/* Adds what the threads summed to the gradients; the columns are shared among them. */
+static void reduce(const fth_exec *ex, const join_bwd *j, const fth_team *team, int64_t floats) {
+    const int32_t width = j->width;
+    float *const grad[N_SUMS] = {j->dgain, j->dbias, j->b[0].grad, j->b[1].grad, j->b[2].grad};
+    for (int s = 0; s < N_SUMS; s++) {
+        if (!grad[s]) continue;
+        const branch *b = s >= SUM_R ? &j->b[s - SUM_R] : NULL;
+        const bool scalar = b && !b->by_column;
+        const fth_share mine = scalar ? (fth_share){0, team->thread == 0 ? width : 0}
+                                      : fth_team_share(team, width, 16);
+        double whole = 0;
+        for (int64_t i = mine.begin; i < mine.end; i++) {
+            float sum = 0;
+            for (int t = 0; t < team->n_threads; t++)
+                sum += thread_scratch(ex, t, floats)[s * width + i];
+            if (b) sum *= b->constant;
+            if (scalar)
+                whole += (double)sum;
+            else
+                grad[s][i] += sum;
+        }
+        if (scalar && team->thread == 0) grad[s][0] += (float)whole;
+    }
+}
+
+/* A thread's sums [N_SUMS, d], dz [d] and factors [at once, d]. */
+static int64_t thread_floats(int32_t width) {
+    return (N_SUMS + 1 + drop_rows_at_once(width)) * width;
+}
+
+FTH_SCRATCH(join_bwd) {
+    (void)capacity;
+    const fth_val shape = op->in[JOIN_BWD_DY] ? op->in[JOIN_BWD_DY] : op->in[JOIN_BWD_DZ];
+    return threads_scratch_bytes(dev, thread_floats(g->value[shape].width));
+}
+
+static void join_bwd_part(fth_exec *ex, const fth_op *op, const fth_team *team) {
+    const join_bwd j = join_bwd_of(ex, op);
+    const fth_tensor *t = fth_arg(ex, op->in[j.gain ? JOIN_BWD_DY : JOIN_BWD_DZ]);
+    const int32_t width = j.width;
+    const int64_t at_once = drop_rows_at_once(width), floats = thread_floats(width);
+    float *sums = thread_scratch(ex, team->thread, floats);  /* [N_SUMS, d] */
+    float *dz = sums + N_SUMS * width, *factor = dz + width; /* [d], [at_once, d] */
+    memset(sums, 0, sizeof *sums * (size_t)(N_SUMS * width));
+    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    for (int64_t row = mine.begin; row < mine.end; row++) {
+        const int64_t k = (row - mine.begin) % at_once, left = mine.end - row;
+        if (j.drop && k == 0) FTH_NAME(drop_factors)
+        (ex, j.drop, drop_element(ex, t, row), (left < at_once ? left : at_once) * width, factor);
+        if (j.gain) {
+            norm_row(&j, row, dz, sums);
+        } else {
+            const real *in = j.dz.data + row * j.dz.ld;
+#pragma omp simd
+            for (int32_t i = 0; i < width; i++) dz[i] = from_real(in[i]);
+        }
+        for (int b = 0; b < 3; b++)
+            branch_row(&j.b[b], row, dz, j.drop && b == 1 ? factor + k * width : NULL,
+                       sums + (SUM_R + b) * width, width);
+    }
+    fth_team_wait(team);
+    reduce(ex, &j, team, floats);
+}
+
+FTH_PART(join_bwd) {
+    join_bwd_part(ex, op, team);
+}
+
+FTH_PART(norm_bwd) {
+    join_bwd_part(ex, op, team);
+}
+
+FTH_PART(join_norm_bwd) {
+    join_bwd_part(ex, op, team);
+}

@@ -1,0 +1,166 @@
+/* kernel.h: what every kernel file begins with. The files of this folder are compiled once per
+ * instruction set (FTH_ISA) and type of activations (FTH_REAL: f32 or bf16); public names carry
+ * both, so that all of them live in one program: fth_cpu_avx512_f32_linear. */
+#ifndef FTH_BACKEND_CPU_KERNEL_KERNEL_H
+#define FTH_BACKEND_CPU_KERNEL_KERNEL_H
+
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+
+#define FTH_NAME3(isa, real, name) fth_cpu_##isa##_##real##_##name
+#define FTH_NAME2(isa, real, name) FTH_NAME3(isa, real, name)
+#define FTH_NAME(name)             FTH_NAME2(FTH_ISA, FTH_REAL, name)
+
+/* The part of a kind that one thread does, and the scratch of a kind. */
+#define FTH_PART(name) void FTH_NAME(name)(fth_exec * ex, const fth_op *op, const fth_team *team)
+#define FTH_SCRATCH(name)                                                                          \
+    int64_t FTH_NAME(name##_scratch)(const fth_device *dev, const fth_graph *g, const fth_op *op,  \
+                                     const int64_t capacity[FTH_N_EXTENTS])
+
+#define KIND(name, text) FTH_PART(name);
+#include "graph/kinds.def"
+#undef KIND
+FTH_SCRATCH(embed);
+FTH_SCRATCH(embed_bwd);
+FTH_SCRATCH(linear);
+FTH_SCRATCH(linear_dx);
+FTH_SCRATCH(linear_dw);
+FTH_SCRATCH(attention);
+FTH_SCRATCH(attention_bwd);
+FTH_SCRATCH(attention_cached);
+FTH_SCRATCH(join);
+FTH_SCRATCH(join_bwd);
+FTH_SCRATCH(dropout);
+FTH_SCRATCH(reduction); /* scale_shift_bwd, head_scale_bwd, mix_bwd */
+FTH_SCRATCH(xent);
+void FTH_NAME(adam)(const fth_arenas *a, const fth_adam *args, const fth_team *team);
+void FTH_NAME(sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team);
+void FTH_NAME(refresh)(const fth_arenas *a, const fth_team *team);
+
+#define restrict_ __restrict__
+
+/* ---- activations in memory ---- */
+
+static inline float bf16_to_float(uint16_t x) {
+    const uint32_t bits = (uint32_t)x << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Nearest, ties to even; a NaN stays one. */
+static inline uint16_t bf16_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
+}
+
+#ifdef FTH_REAL_IS_bf16
+typedef uint16_t real;
+#define REAL_DTYPE FTH_BF16
+static inline float from_real(real x) {
+    return bf16_to_float(x);
+}
+static inline real to_real(float x) {
+    return bf16_of(x);
+}
+#else
+typedef float real;
+#define REAL_DTYPE FTH_F32
+static inline float from_real(real x) {
+    return x;
+}
+static inline real to_real(float x) {
+    return x;
+}
+#endif
+
+/* ---- operands ---- */
+
+/* A tensor as rows of one type. data is NULL when the operand is absent, or when nobody reads it
+ * and it got no place. */
+typedef struct rows {
+    real *data;
+    int64_t ld;
+} rows;
+typedef struct full_rows {
+    float *data;
+    int64_t ld;
+} full_rows;
+
+static inline rows rows_of(const fth_exec *ex, fth_val v) {
+    const fth_tensor *t = fth_arg(ex, v);
+    return t ? (rows){t->data, t->ld} : (rows){0};
+}
+
+static inline full_rows full_of(const fth_exec *ex, fth_val v) {
+    const fth_tensor *t = fth_arg(ex, v);
+    return t ? (full_rows){t->data, t->ld} : (full_rows){0};
+}
+
+/* A vector of parameters or of their gradients; NULL when absent. */
+static inline float *vector_of(const fth_exec *ex, fth_val v) {
+    return full_of(ex, v).data;
+}
+
+/* An element of a tensor of any type, for the rare places where the type is not known. */
+static inline float element(const fth_tensor *t, int64_t row, int64_t column) {
+    const int64_t i = row * t->ld + column;
+    return t->dtype == FTH_BF16 ? bf16_to_float(((const uint16_t *)t->data)[i])
+                                : ((const float *)t->data)[i];
+}
+
+static inline void set_element(const fth_tensor *t, int64_t row, int64_t column, float x) {
+    const int64_t i = row * t->ld + column;
+    if (t->dtype == FTH_BF16)
+        ((uint16_t *)t->data)[i] = bf16_of(x);
+    else
+        ((float *)t->data)[i] = x;
+}
+
+/* A learned scalar; absent: neutral. */
+static inline float scalar_of(const fth_exec *ex, fth_val v, float neutral) {
+    const fth_tensor *t = fth_arg(ex, v);
+    return t ? element(t, 0, 0) : neutral;
+}
+
+/* ---- scratch ---- */
+
+/* Sizes are in floats, rounded up to whole cache lines so that no two threads write one line. */
+static inline int64_t whole_lines(int64_t floats) {
+    return (floats + 15) / 16 * 16;
+}
+
+/* Thread number t's piece of scratch when every thread has `floats` of them. */
+static inline float *thread_scratch(const fth_exec *ex, int thread, int64_t floats) {
+    return (float *)ex->scratch + thread * whole_lines(floats);
+}
+
+static inline int64_t threads_scratch_bytes(const fth_device *dev, int64_t floats) {
+    return dev->threads * whole_lines(floats) * (int64_t)sizeof(float);
+}
+
+/* ---- dropout (dropout_mask.c) ---- */
+
+/* What dropout multiplies elements e, ..., e + n - 1 of a place with: 0 or the factor of the
+ * survivors. */
+void FTH_NAME(drop_factors)(const fth_exec *ex, const fth_drop *drop, uint64_t e, int64_t n,
+                            float *restrict_ factor);
+
+/* The first element of a row of a value, by dropout.h's count. */
+static inline uint64_t drop_element(const fth_exec *ex, const fth_tensor *t, int64_t row) {
+    const int64_t base = t->extent == FTH_ROWS_SRC   ? ex->step.row_base[FTH_SRC]
+                         : t->extent == FTH_ROWS_TGT ? ex->step.row_base[FTH_TGT]
+                                                     : 0;
+    return (uint64_t)(base + row) * (uint64_t)t->width;
+}
+
+/* Rows whose dropout is drawn at once, so that thin rows still fill the vectors. */
+static inline int64_t drop_rows_at_once(int32_t width) {
+    return width >= 512 ? 1 : 512 / width + 1;
+}
+
+#endif

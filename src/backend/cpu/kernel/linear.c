@@ -1,0 +1,94 @@
+/* linear.c: the three products of a linear map: y = act(x W^T + b), dx = (dy W + addend) act'(saved),
+ * dW += dy^T x with db. 2 R n k operations each; bound by the multiply-add units. */
+#include "backend/cpu/kernel/gemm.h"
+
+static int64_t rows_capacity(const fth_graph *g, fth_val v, const int64_t capacity[FTH_N_EXTENTS]) {
+    const fth_value *value = &g->value[v];
+    return value->extent == FTH_ROWS_FIXED ? value->rows : capacity[value->extent];
+}
+
+FTH_SCRATCH(linear) {
+    (void)capacity;
+    const fth_value *w = &g->value[op->in[LINEAR_W]];
+    return gemm_scratch_bytes(dev, w->rows, w->width);
+}
+
+FTH_PART(linear) {
+    const fth_tensor *x = fth_arg(ex, op->in[LINEAR_X]), *w = fth_arg(ex, op->in[LINEAR_W]);
+    const gemm g = {.m = fth_rows_now(ex, x),
+                    .n = w->rows,
+                    .k = w->width,
+                    .a = rows_of(ex, op->in[LINEAR_X]),
+                    .b = rows_of(ex, op->in[LINEAR_W]),
+                    .b_by_column = true,
+                    .bias = vector_of(ex, op->in[LINEAR_B]),
+                    .act = op->u.linear.act,
+                    .pre = rows_of(ex, op->out[LINEAR_PRE]),
+                    .c = rows_of(ex, op->out[LINEAR_Y])};
+    gemm_in_scratch(ex, &g, team, w->rows, w->width);
+}
+
+FTH_SCRATCH(linear_dx) {
+    (void)capacity;
+    const fth_value *w = &g->value[op->in[LINEAR_DX_W]];
+    return gemm_scratch_bytes(dev, w->width, w->rows);
+}
+
+FTH_PART(linear_dx) {
+    const fth_tensor *dy = fth_arg(ex, op->in[LINEAR_DX_DY]), *w = fth_arg(ex, op->in[LINEAR_DX_W]);
+    const gemm g = {.m = fth_rows_now(ex, dy),
+                    .n = w->width,
+                    .k = w->rows,
+                    .a = rows_of(ex, op->in[LINEAR_DX_DY]),
+                    .b = rows_of(ex, op->in[LINEAR_DX_W]),
+                    .addend = rows_of(ex, op->in[LINEAR_DX_ADDEND]),
+                    .saved = rows_of(ex, op->in[LINEAR_DX_SAVED]),
+                    .act = op->in[LINEAR_DX_SAVED] ? op->u.linear.act : FTH_ACT_NONE,
+                    .c = rows_of(ex, op->out[LINEAR_DX_DX])};
+    gemm_in_scratch(ex, &g, team, w->width, w->rows);
+}
+
+FTH_SCRATCH(linear_dw) {
+    const fth_val x = op->in[LINEAR_DW_X];
+    return gemm_scratch_bytes(dev, g->value[x].width, rows_capacity(g, x, capacity));
+}
+
+/* db += column sums of dy; a thread owns columns. */
+static void column_sums(const fth_exec *ex, const fth_op *op, const fth_team *team) {
+    const fth_tensor *t = fth_arg(ex, op->in[LINEAR_DW_DY]);
+    const rows dy = rows_of(ex, op->in[LINEAR_DW_DY]);
+    float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
+    if (!db) return;
+    enum { COLUMNS = 64 }; /* summed at a time, in registers */
+    const fth_share mine = fth_team_share(team, t->width, 16);
+    const int64_t n_rows = fth_rows_now(ex, t);
+    for (int64_t j = mine.begin; j < mine.end; j += COLUMNS) {
+        const int64_t n = mine.end - j < COLUMNS ? mine.end - j : COLUMNS;
+        float sum[COLUMNS] = {0};
+        if (n == COLUMNS) {
+            for (int64_t row = 0; row < n_rows; row++)
+#pragma omp simd
+                for (int64_t i = 0; i < COLUMNS; i++)
+                    sum[i] += from_real(dy.data[row * dy.ld + j + i]);
+        } else {
+            for (int64_t row = 0; row < n_rows; row++)
+#pragma omp simd
+                for (int64_t i = 0; i < n; i++) sum[i] += from_real(dy.data[row * dy.ld + j + i]);
+        }
+        for (int64_t i = 0; i < n; i++) db[j + i] += sum[i];
+    }
+}
+
+FTH_PART(linear_dw) {
+    const fth_tensor *dy = fth_arg(ex, op->in[LINEAR_DW_DY]), *x = fth_arg(ex, op->in[LINEAR_DW_X]);
+    const gemm g = {.m = dy->width,
+                    .n = x->width,
+                    .k = fth_rows_now(ex, x),
+                    .a = rows_of(ex, op->in[LINEAR_DW_DY]),
+                    .a_by_column = true,
+                    .b = rows_of(ex, op->in[LINEAR_DW_X]),
+                    .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
+                    .accumulate = true};
+    if (g.c_full.data) gemm_in_scratch(ex, &g, team, x->width, x->rows);
+    column_sums(ex, op, team);
+}

@@ -1,0 +1,161 @@
+/* vec.h: vectors of floats of the instruction set at hand, for the few places that the compiler
+ * does not turn into good vector code by itself: products and transposition. VW floats a vector. */
+#ifndef FTH_BACKEND_CPU_KERNEL_VEC_H
+#define FTH_BACKEND_CPU_KERNEL_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define inline_ static inline __attribute__((always_inline))
+
+#if defined(__AVX512F__)
+
+enum { VW = 16 };
+typedef __m512 vf;
+inline_ vf v_zero(void) {
+    return _mm512_setzero_ps();
+}
+inline_ vf v_set(float x) {
+    return _mm512_set1_ps(x);
+}
+inline_ vf v_load(const float *p) {
+    return _mm512_loadu_ps(p);
+}
+inline_ void v_store(float *p, vf x) {
+    _mm512_storeu_ps(p, x);
+}
+inline_ vf v_fma(vf a, vf b, vf c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+/* max(0, x); a NaN stays one */
+inline_ vf v_relu(vf x) {
+    return _mm512_max_ps(_mm512_setzero_ps(), x);
+}
+/* x where gate > 0, else 0 */
+inline_ vf v_gate(vf x, vf gate) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(gate, _mm512_setzero_ps(), _CMP_GT_OQ), x);
+}
+/* Turns VW rows of VW floats into columns. */
+inline_ void v_transpose(vf r[VW]) {
+    vf t[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4)
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; j++) {
+            const __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + j + 2]);
+            r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+            r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+        }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        const vf ab0 = _mm512_shuffle_f32x4(r[j], r[j + 4], 0x88);
+        const vf ab1 = _mm512_shuffle_f32x4(r[j], r[j + 4], 0xdd);
+        const vf cd0 = _mm512_shuffle_f32x4(r[j + 8], r[j + 12], 0x88);
+        const vf cd1 = _mm512_shuffle_f32x4(r[j + 8], r[j + 12], 0xdd);
+        t[j] = _mm512_shuffle_f32x4(ab0, cd0, 0x88);
+        t[j + 8] = _mm512_shuffle_f32x4(ab0, cd0, 0xdd);
+        t[j + 4] = _mm512_shuffle_f32x4(ab1, cd1, 0x88);
+        t[j + 12] = _mm512_shuffle_f32x4(ab1, cd1, 0xdd);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) r[i] = t[i];
+}
+
+#elif defined(__AVX2__)
+
+enum { VW = 8 };
+typedef __m256 vf;
+inline_ vf v_zero(void) {
+    return _mm256_setzero_ps();
+}
+inline_ vf v_set(float x) {
+    return _mm256_set1_ps(x);
+}
+inline_ vf v_load(const float *p) {
+    return _mm256_loadu_ps(p);
+}
+inline_ void v_store(float *p, vf x) {
+    _mm256_storeu_ps(p, x);
+}
+inline_ vf v_fma(vf a, vf b, vf c) {
+    return _mm256_fmadd_ps(a, b, c);
+}
+inline_ vf v_relu(vf x) {
+    return _mm256_max_ps(_mm256_setzero_ps(), x);
+}
+inline_ vf v_gate(vf x, vf gate) {
+    return _mm256_and_ps(_mm256_cmp_ps(gate, _mm256_setzero_ps(), _CMP_GT_OQ), x);
+}
+inline_ void v_transpose(vf r[VW]) {
+    vf t[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+        t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) r[i] = t[i];
+}
+
+#else
+
+enum { VW = 4 };
+typedef float vf __attribute__((vector_size(16)));
+typedef int32_t vi __attribute__((vector_size(16)));
+inline_ vf v_zero(void) {
+    return (vf){0};
+}
+inline_ vf v_set(float x) {
+    return (vf){x, x, x, x};
+}
+inline_ vf v_load(const float *p) {
+    vf x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+inline_ void v_store(float *p, vf x) {
+    memcpy(p, &x, sizeof x);
+}
+inline_ vf v_fma(vf a, vf b, vf c) {
+    return a * b + c;
+}
+inline_ vf v_relu(vf x) {
+    return (vf)((vi)x & ~(x < v_zero()));
+}
+inline_ vf v_gate(vf x, vf gate) {
+    return (vf)((vi)x & (gate > v_zero()));
+}
+inline_ void v_transpose(vf r[VW]) {
+    const vf a = r[0], b = r[1], c = r[2], d = r[3];
+    for (int i = 0; i < 4; i++) r[i] = (vf){a[i], b[i], c[i], d[i]};
+}
+
+#endif
+
+/* Up to whole vectors. */
+inline_ int64_t v_round(int64_t n) {
+    return (n + VW - 1) / VW * VW;
+}
+
+#endif

@@ -1,0 +1,186 @@
+/* xent.c: label-smoothed cross-entropy of x W^T (METHODS A.6) with both gradients. Rows go through in
+ * chunks whose logits fit into scratch: logits = x W^T, per row softmax and loss and the gradient in
+ * place, then dx = g W and dW += g^T x from the same chunk. 6 R V d operations, bound by the
+ * multiply-add units; the logits of the whole batch never exist. */
+#include "backend/cpu/kernel/gemm.h"
+
+#include "backend/cpu/kernel/math.h"
+
+enum { LOGIT_BYTES = 32 << 20 }; /* of a chunk, about */
+
+/* How the scratch is divided. */
+typedef struct layout {
+    int64_t chunk;                                 /* rows */
+    int64_t ld;                                    /* floats from row to row of logits */
+    int64_t logits, gradient, losses, shared, own; /* places in bytes */
+    int64_t bytes;                                 /* of everything */
+} layout;
+
+static layout layout_of(int64_t n_rows, int64_t vocab, int64_t width, int threads) {
+    layout l = {.ld = whole_lines(vocab)};
+    const int64_t fit = LOGIT_BYTES / ((int64_t)sizeof(float) * l.ld);
+    l.chunk = fit < 64 ? 64 : fit;
+    if (l.chunk > n_rows) l.chunk = n_rows;
+    const int64_t logit_bytes = l.chunk * l.ld * (int64_t)sizeof(float);
+    /* floats turn into their gradient where they are; bf16 ones need a place of their own */
+    l.gradient = REAL_DTYPE == FTH_F32 ? 0 : logit_bytes;
+    l.losses = l.gradient + (REAL_DTYPE == FTH_F32 ? logit_bytes : logit_bytes / 2);
+    l.shared = l.losses + threads * 64;
+    int64_t shared = FTH_NAME(gemm_shared_bytes)(vocab, width); /* logits */
+    const int64_t for_dx = FTH_NAME(gemm_shared_bytes)(width, vocab);
+    const int64_t for_dw = FTH_NAME(gemm_shared_bytes)(width, l.chunk);
+    if (for_dx > shared) shared = for_dx;
+    if (for_dw > shared) shared = for_dw;
+    l.own = l.shared + shared;
+    l.bytes = l.own + threads * FTH_NAME(gemm_own_bytes)();
+    return l;
+}
+
+FTH_SCRATCH(xent) {
+    const fth_value *x = &g->value[op->in[XENT_X]], *w = &g->value[op->in[XENT_W]];
+    const int64_t n = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
+    return layout_of(n, w->rows, x->width, dev->threads).bytes;
+}
+
+/* Two sums of a thread, in a cache line of its own. */
+typedef struct losses {
+    double loss, nll, unused[6];
+} losses;
+
+/* One row: its loss, and the gradient of its logits (before smoothing's constants are known, all of
+ * it is softmax - q). */
+typedef struct smoothing {
+    double target, other; /* q of the target, q of every other */
+    float scale;          /* of the gradient */
+    int64_t vocab;
+} smoothing;
+
+static void row_loss(const smoothing *q, const float *restrict_ z, int32_t target, float *lse,
+                     losses *sum, float *nll) {
+    float highest = -INFINITY, exps = 0;
+    double total = 0;
+#pragma omp simd reduction(max : highest)
+    for (int64_t v = 0; v < q->vocab; v++) highest = z[v] > highest ? z[v] : highest;
+    for (int64_t first = 0; first < q->vocab; first += 4096) { /* floats hold short sums only */
+        const int64_t end = first + 4096 < q->vocab ? first + 4096 : q->vocab;
+        float part = 0, part_exp = 0;
+#pragma omp simd reduction(+ : part, part_exp)
+        for (int64_t v = first; v < end; v++) {
+            part += z[v];
+            part_exp += fast_exp(z[v] - highest);
+        }
+        total += (double)part;
+        exps += part_exp;
+    }
+    const double log_sum = (double)highest + log((double)exps);
+    const double own = log_sum - (double)z[target];
+    const double smooth = (double)q->vocab * log_sum - total;
+    sum->loss += (q->target - q->other) * own + q->other * smooth;
+    sum->nll += own;
+    *nll = (float)own;
+    *lse = (float)log_sum;
+}
+
+static void row_gradient(const smoothing *q, const float *z, int32_t target, float lse, real *g) {
+    const float scale = q->scale, other = (float)q->other;
+    const float own = (fast_exp(z[target] - lse) - (float)q->target) * scale;
+#pragma omp simd
+    for (int64_t v = 0; v < q->vocab; v++) g[v] = to_real((fast_exp(z[v] - lse) - other) * scale);
+    g[target] = to_real(own);
+}
+
+/* Loss and gradient of a chunk's rows from its logits. */
+static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
+                       int64_t first, int64_t n) {
+    const int32_t *targets = ex->batch.side[op->u.xent.side].targets;
+    const full_rows nll = full_of(ex, op->out[XENT_NLL]);
+    const bool train = rows_of(ex, op->out[XENT_DX]).data || full_of(ex, op->out[XENT_DW]).data;
+    const int64_t vocab = fth_arg(ex, op->in[XENT_W])->rows;
+    const double eps = op->u.xent.smoothing;
+    const smoothing q = {.target = 1 - eps,
+                         .other = vocab > 1 ? eps / (double)(vocab - 1) : 0,
+                         .scale = (float)ex->step.loss_scale,
+                         .vocab = vocab};
+    char *scratch = ex->scratch;
+    losses *sum = (losses *)(void *)(scratch + l->losses) + team->thread;
+    const fth_share mine = fth_team_share(team, n, 1);
+    for (int64_t i = mine.begin; i < mine.end; i++) {
+        const float *z = (const float *)(void *)(scratch + l->logits) + i * l->ld;
+        real *g = (real *)(void *)(scratch + l->gradient) + i * l->ld;
+        const int32_t target = targets ? targets[first + i] : -1;
+        float lse, row_nll = 0;
+        if (target >= 0) {
+            row_loss(&q, z, target, &lse, sum, &row_nll);
+            if (train) row_gradient(&q, z, target, lse, g);
+        } else if (train) {
+            memset(g, 0, sizeof *g * (size_t)vocab);
+        }
+        if (nll.data) nll.data[(first + i) * nll.ld] = row_nll;
+    }
+}
+
+/* The three products and the rows between them, for rows [first, first + n). */
+static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
+                  int64_t first, int64_t n) {
+    const fth_tensor *w = fth_arg(ex, op->in[XENT_W]);
+    char *scratch = ex->scratch;
+    void *shared = scratch + l->shared;
+    void *own = scratch + l->own + team->thread * FTH_NAME(gemm_own_bytes)();
+    const rows x = rows_of(ex, op->in[XENT_X]), dx = rows_of(ex, op->out[XENT_DX]);
+    const rows x_here = {x.data + first * x.ld, x.ld}, weights = rows_of(ex, op->in[XENT_W]);
+    const rows gradient = {(real *)(void *)(scratch + l->gradient), l->ld};
+    const gemm logits = {.m = n,
+                         .n = w->rows,
+                         .k = w->width,
+                         .a = x_here,
+                         .b = weights,
+                         .b_by_column = true,
+                         .c_full = {(float *)(void *)(scratch + l->logits), l->ld}};
+    FTH_NAME(gemm)(&logits, team, shared, own);
+    fth_team_wait(team);
+    chunk_rows(ex, op, team, l, first, n);
+    fth_team_wait(team);
+    if (dx.data) {
+        const gemm g = {.m = n,
+                        .n = w->width,
+                        .k = w->rows,
+                        .a = gradient,
+                        .b = weights,
+                        .c = {dx.data + first * dx.ld, dx.ld}};
+        FTH_NAME(gemm)(&g, team, shared, own);
+        fth_team_wait(team);
+    }
+    const full_rows dw = full_of(ex, op->out[XENT_DW]);
+    if (dw.data) {
+        const gemm g = {.m = w->rows,
+                        .n = w->width,
+                        .k = n,
+                        .a = gradient,
+                        .a_by_column = true,
+                        .b = x_here,
+                        .c_full = dw,
+                        .accumulate = true};
+        FTH_NAME(gemm)(&g, team, shared, own);
+        fth_team_wait(team);
+    }
+}
+
+FTH_PART(xent) {
+    const fth_tensor *x = fth_arg(ex, op->in[XENT_X]), *w = fth_arg(ex, op->in[XENT_W]);
+    const int64_t n = fth_rows_now(ex, x);
+    const layout l = layout_of(x->rows, w->rows, x->width, ex->device->threads);
+    losses *sums = (losses *)(void *)((char *)ex->scratch + l.losses);
+    sums[team->thread] = (losses){0};
+    for (int64_t first = 0; first < n; first += l.chunk)
+        chunk(ex, op, team, &l, first, n - first < l.chunk ? n - first : l.chunk);
+    fth_team_wait(team);
+    float *loss = vector_of(ex, op->out[XENT_LOSS]);
+    if (team->thread != 0 || !loss) return;
+    losses whole = {0};
+    for (int t = 0; t < team->n_threads; t++) {
+        whole.loss += sums[t].loss;
+        whole.nll += sums[t].nll;
+    }
+    loss[0] = (float)whole.loss;
+    loss[1] = (float)whole.nll;
+}

@@ -1,0 +1,23 @@
+# kernels.cmake: the kernels of the cpu backend (kernel/*.c), compiled once for every instruction
+# set and for both types that activations can have. Which one runs is decided when a device is
+# opened (isa.c).
+file(GLOB cpu_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernel/*.c)
+set(cpu_isas plain)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND cpu_isas avx2 avx512)
+  set(cpu_flags_avx2 -mavx2 -mfma)
+  set(cpu_flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512)
+  target_compile_definitions(fth_cpu PRIVATE FTH_CPU_X86)
+endif()
+foreach(isa ${cpu_isas})
+  foreach(real f32 bf16)
+    set(library fth_cpu_${isa}_${real})
+    add_library(${library} OBJECT ${cpu_kernels})
+    target_link_libraries(${library} PUBLIC fth_flags)
+    target_compile_options(${library} PRIVATE ${cpu_flags_${isa}}
+      -ffp-contract=fast -fno-trapping-math -fno-signed-zeros -fopenmp-simd)
+    target_compile_definitions(${library} PRIVATE FTH_ISA=${isa} FTH_REAL=${real}
+      FTH_REAL_IS_${real})
+    target_sources(fth_cpu PRIVATE $<TARGET_OBJECTS:${library}>)
+  endforeach()
+endforeach()

@@ -1,0 +1,83 @@
+#include "backend/cpu/cpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Large pieces begin at a huge page: walks over weights and activations then miss the translation
+ * buffer far less often. */
+enum { HUGE_PAGE = 1 << 21 };
+
+fth_err fth_cpu_zero(fth_device *dev, void *data, int64_t bytes) {
+    if (bytes < 1 << 20) {
+        memset(data, 0, (size_t)bytes);
+        return FTH_OK;
+    }
+    const int64_t page = 4096, pages = (bytes + page - 1) / page;
+#pragma omp parallel for schedule(static) num_threads(dev->threads)
+    for (int t = 0; t < dev->threads; t++) {
+        const int64_t begin = pages * t / dev->threads * page;
+        const int64_t end = pages * (t + 1) / dev->threads * page;
+        memset((char *)data + begin, 0, (size_t)((end < bytes ? end : bytes) - begin));
+    }
+    return FTH_OK;
+}
+
+fth_err fth_cpu_alloc(fth_device *dev, int64_t bytes, void **out) {
+    const size_t align = bytes >= 4 * HUGE_PAGE ? HUGE_PAGE : 64;
+    const size_t size = ((size_t)bytes + align - 1) / align * align;
+    *out = aligned_alloc(align, size ? size : align);
+    if (!*out) return fth_fail(FTH_NO_MEMORY, "no memory for %" PRId64 " bytes", bytes);
+    if (align == HUGE_PAGE) (void)madvise(*out, size, MADV_HUGEPAGE); /* a wish, not a need */
+    return fth_cpu_zero(dev, *out, (int64_t)size);
+}
+
+void fth_cpu_release(fth_device *dev, void *data) {
+    (void)dev;
+    free(data);
+}
+
+fth_err fth_cpu_copy(fth_device *dev, void *to, const void *from, int64_t bytes) {
+    (void)dev;
+    memcpy(to, from, (size_t)bytes);
+    return FTH_OK;
+}
+
+/* The number after a name in a file of "name: number kB" lines, in bytes; -1: not there. */
+static int64_t kilobytes_of(const char *path, const char *name) {
+    char line[256];
+    int64_t found = -1;
+    FILE *f = fopen(path, "r");
+    while (f && found < 0 && fgets(line, sizeof line, f)) {
+        if (strncmp(line, name, strlen(name)) != 0) continue;
+        found = strtoll(line + strlen(name), NULL, 10) * 1024;
+    }
+    if (f) fclose(f);
+    return found;
+}
+
+/* The number that a file holds; -1: no such file, or "max". */
+static int64_t number_in(const char *path) {
+    long long n = -1;
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%lld", &n) != 1) n = -1;
+    if (f) fclose(f);
+    return n;
+}
+
+fth_err fth_cpu_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
+    (void)dev;
+    *free_bytes = kilobytes_of("/proc/meminfo", "MemAvailable:");
+    *total_bytes = kilobytes_of("/proc/meminfo", "MemTotal:");
+    if (*free_bytes < 0 || *total_bytes < 0)
+        return fth_fail(FTH_FAILED, "/proc/meminfo does not say how much memory there is");
+    /* a container may be allowed less than the machine has */
+    const int64_t limit = number_in("/sys/fs/cgroup/memory.max");
+    const int64_t used = number_in("/sys/fs/cgroup/memory.current");
+    if (limit > 0 && limit < *total_bytes) *total_bytes = limit;
+    if (limit > 0 && used >= 0 && limit - used < *free_bytes)
+        *free_bytes = limit > used ? limit - used : 0;
+    return FTH_OK;
+}

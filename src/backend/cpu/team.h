@@ -1,0 +1,57 @@
+/* team.h: the threads that work on an operation together, how they share rows and how they wait for
+ * each other. Shares depend only on the sizes and the number of threads: runs repeat bit by bit. */
+#ifndef FTH_BACKEND_CPU_TEAM_H
+#define FTH_BACKEND_CPU_TEAM_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct fth_barrier {
+    _Alignas(64) atomic_int arrived;
+    _Alignas(64) atomic_uint phase;
+} fth_barrier;
+
+typedef struct fth_team {
+    int thread, n_threads;
+    fth_barrier *barrier;
+} fth_team;
+
+static inline void fth_cpu_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Waits until every thread of the team has come here. Spins for some ten microseconds, which is
+ * longer than a balanced operation makes anyone wait; then lets other work have the core. */
+static inline void fth_team_wait(const fth_team *team) {
+    if (team->n_threads == 1) return;
+    fth_barrier *b = team->barrier;
+    const unsigned phase = atomic_load_explicit(&b->phase, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) == team->n_threads - 1) {
+        atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&b->phase, phase + 1, memory_order_release);
+        return;
+    }
+    for (int spin = 0; atomic_load_explicit(&b->phase, memory_order_acquire) == phase; spin++) {
+        if (spin < 2000)
+            fth_cpu_relax();
+        else
+            sched_yield();
+    }
+}
+
+typedef struct fth_share {
+    int64_t begin, end;
+} fth_share;
+
+/* A thread's share of n things that are handed out in groups of `grain`. */
+static inline fth_share fth_team_share(const fth_team *team, int64_t n, int64_t grain) {
+    const int64_t groups = (n + grain - 1) / grain;
+    const int64_t begin = groups * team->thread / team->n_threads * grain;
+    const int64_t end = groups * (team->thread + 1) / team->n_threads * grain;
+    return (fth_share){begin < n ? begin : n, end < n ? end : n};
+}
+
+#endif
