@@ -103,6 +103,17 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
     return FTH_OK;
 }
 
+/* Bytes of states and constants. */
+static int64_t owned_bytes(const fth_program *p) {
+    int64_t bytes = 0;
+    for (fth_val v = 1; v < p->graph.n_values; v++) {
+        const fth_value *x = &p->graph.value[v];
+        if ((x->storage == FTH_IN_STATE || x->storage == FTH_IN_CONST) && !x->base)
+            bytes += x->rows * x->width * (int64_t)fth_dtype_size(dtype_of(p->exec.device, x));
+    }
+    return bytes;
+}
+
 static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
     fth_plan_spec plan = {.real_size = fth_dtype_size(dev->real),
@@ -110,8 +121,8 @@ static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     memcpy(plan.capacity, spec->capacity, sizeof plan.capacity);
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
     if (spec->budget <= 0) return fth_plan_make(&p->graph, &plan, &p->plan);
-    return fth_plan_within(&p->graph, &plan, spec->budget - p->exec.scratch_bytes, &p->plan,
-                           &p->recomputed);
+    int64_t left = spec->budget - p->exec.scratch_bytes - owned_bytes(p);
+    return fth_plan_within(&p->graph, &plan, left, &p->plan, &p->recomputed);
 }
 
 static fth_err check_kernels(const fth_device *dev, const fth_graph *g) {
@@ -251,14 +262,15 @@ fth_err fth_program_read(fth_program *p, fth_val v, double *out) {
     if (rows == 0) return FTH_OK;
     size_t size = fth_dtype_size(t->dtype);
     int64_t bytes = ((rows - 1) * t->ld + t->width) * (int64_t)size;
-    void *raw = malloc((size_t)bytes);
+    char small[256]; /* the loss of every update is read: that allocates nothing */
+    void *raw = bytes <= (int64_t)sizeof small ? small : malloc((size_t)bytes);
     if (!raw) return fth_fail(FTH_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
     fth_device *dev = p->exec.device;
     fth_err err = dev->backend->download(dev, raw, t->data, bytes);
     for (int64_t r = 0; r < rows && err == FTH_OK; r++)
         for (int64_t c = 0; c < t->width; c++)
             out[r * t->width + c] = element(raw, t->dtype, r * t->ld + c);
-    free(raw);
+    if (raw != small) free(raw);
     return err;
 }
 

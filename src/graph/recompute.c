@@ -300,7 +300,8 @@ fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget,
         return fth_fail(FTH_NO_MEMORY,
                         "activations need at least %.1f MiB even when every layer is recomputed, "
                         "the budget leaves %.1f MiB: raise --memory-budget or lower --max-tokens",
-                        (double)smallest / 1048576.0, (double)budget / 1048576.0);
+                        (double)smallest / 1048576.0,
+                        budget > 0 ? (double)budget / 1048576.0 : 0.0);
     int64_t bytes;
     fth_graph rewritten = {0};
     FTH_TRY(measure(g, depth, best, spec, &bytes, &rewritten, out));

@@ -1,0 +1,307 @@
+/* links: modelcase train */
+/* The engine: places that never collide, recomputation to the bit, budgets, no allocation inside an
+ * update, packed sentences as if alone, micro-batches as one batch. */
+#include <malloc.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "graph/op.h"
+#include "model_case.h"
+
+/* ---- counting allocations (not under sanitizers, which have their own allocator) ---- */
+
+#ifndef __SANITIZE_ADDRESS__
+static volatile int counting, allocations;
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+
+void *malloc(size_t n) {
+    if (counting) allocations++;
+    return __libc_malloc(n);
+}
+void *calloc(size_t n, size_t size) {
+    if (counting) allocations++;
+    return __libc_calloc(n, size);
+}
+void *realloc(void *p, size_t n) {
+    if (counting) allocations++;
+    return __libc_realloc(p, n);
+}
+
+static void no_allocation_inside_updates(void **state) {
+    (void)state;
+    fth_config c = model_case_config("branchnorm", FTH_ENCDEC);
+    c.dropout = 0.1;
+    model_case m;
+    model_case_init(&m, &c, "cpu", 2, 0, 0);
+    const fth_batch *batch = &m.store.batch;
+    fth_update u;
+    for (int t = 1; t <= 6; t++) {
+        counting = t > 2; /* the first ones may start threads */
+        assert_int_equal(fth_trainer_update(&m.trainer, t, &batch, 1, &u), FTH_OK);
+        counting = 0;
+    }
+    assert_int_equal(allocations, 0);
+    free(malloc(1)); /* the counter itself works */
+    counting = 1;
+    free(malloc(1));
+    counting = 0;
+    assert_int_equal(allocations, 1);
+    model_case_fini(&m);
+}
+#endif
+
+/* ---- plan ---- */
+
+typedef struct interval {
+    int64_t from, to;    /* bytes */
+    int32_t first, last; /* operations */
+    fth_val v;
+} interval;
+
+/* Operations that touch a value, views counted for their base. */
+static void life_of(const fth_graph *g, fth_val v, int32_t *first, int32_t *last) {
+    *first = -1;
+    for (int32_t i = 0; i < g->n_ops; i++)
+        for (int k = 0; k < g->op[i].n_in + g->op[i].n_out; k++) {
+            fth_val o = k < g->op[i].n_in ? g->op[i].in[k] : g->op[i].out[k - g->op[i].n_in];
+            if (!o || (o != v && g->value[o].base != v)) continue;
+            if (*first < 0) *first = i;
+            *last = i;
+        }
+    if (g->value[v].keep) *last = g->n_ops;
+}
+
+/* A value may take the place of an input only in the operation where that input ends. */
+static void check_places(const fth_graph *g, const fth_plan *plan, const fth_plan_spec *spec) {
+    interval *all = malloc(sizeof *all * (size_t)g->n_values);
+    int n = 0;
+    for (fth_val v = 1; v < g->n_values; v++) {
+        interval x = {.v = v};
+        if (g->value[v].base || g->value[v].storage != FTH_IN_ARENA) continue;
+        life_of(g, v, &x.first, &x.last);
+        if (x.first < 0) continue;
+        x.from = plan->offset[v];
+        x.to = x.from + fth_value_bytes(g, spec, v);
+        assert_true(x.from >= 0 && x.to <= plan->bytes);
+        all[n++] = x;
+    }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) {
+            bool space = all[i].from < all[j].to && all[j].from < all[i].to;
+            bool time = all[i].first < all[j].last && all[j].first < all[i].last;
+            if (space && time) fail_msg("values %d and %d share a place", all[i].v, all[j].v);
+        }
+    free(all);
+}
+
+static fth_plan_spec plan_spec(void) {
+    fth_plan_spec spec = {.real_size = 4, .full_size = 4};
+    fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9};
+    fth_capacities(&size, spec.capacity);
+    return spec;
+}
+
+static void places_do_not_collide(void **state) {
+    (void)state;
+    fth_plan_spec spec = plan_spec();
+    for (const fth_method *const *id = fth_methods(); *id; id++) {
+        fth_config c = model_case_config((*id)->id, FTH_ENCDEC);
+        fth_model m;
+        fth_graph g;
+        fth_outputs out;
+        fth_plan plan;
+        fth_graph_spec what = {.backward = true, .dropout = true, .smoothing = 0.1};
+        assert_int_equal(fth_model_init(&m, &c), FTH_OK);
+        assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
+        assert_int_equal(fth_plan_make(&g, &spec, &plan), FTH_OK);
+        check_places(&g, &plan, &spec);
+        int64_t whole = plan.bytes;
+        fth_plan_fini(&plan);
+        int32_t layers = 0;
+        fth_err err = fth_plan_within(&g, &spec, whole * 9 / 10, &plan, &layers);
+        if (err == FTH_OK) {
+            assert_true(layers > 0 && plan.bytes <= whole * 9 / 10);
+            check_places(&g, &plan, &spec);
+        }
+        fth_plan_fini(&plan);
+        fth_graph_fini(&g);
+        fth_model_fini(&m);
+    }
+}
+
+/* ---- recomputation ---- */
+
+static void recompute_is_bit_identical(void **state) {
+    (void)state;
+    static const char *const ids[] = {"branchnorm", "preln",      "b2t",
+                                      "dlcl-post",  "realformer", "rfixup"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        fth_config c = model_case_config(ids[i], FTH_ENCDEC);
+        c.encoder_layers = c.decoder_layers = 16; /* activations outweigh scratch */
+        c.dropout = 0.2;
+        c.attention_dropout = 0.1;
+        model_case a, b;
+        model_case_init(&a, &c, "cpu", 2, 0.1, 0);
+        int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, FTH_TO_TRAIN);
+        int64_t whole = fth_trainer_bytes(&a.trainer) - fixed;
+        model_case_init(&b, &c, "cpu", 2, 0.1, fixed + whole * 85 / 100);
+        assert_true(fth_trainer_bytes(&b.trainer) <= fixed + whole * 85 / 100);
+        assert_true(fth_program_recomputed(b.trainer.program) > 0);
+        size_t n = (size_t)a.model.params.size;
+        float *ga = malloc(sizeof *ga * n), *gb = malloc(sizeof *gb * n);
+        fth_update ua = model_case_gradients(&a, 7, ga), ub = model_case_gradients(&b, 7, gb);
+        assert_true(ua.loss == ub.loss && ua.gnorm == ub.gnorm);
+        assert_memory_equal(ga, gb, sizeof *ga * n);
+        free(ga);
+        free(gb);
+        model_case_fini(&a);
+        model_case_fini(&b);
+    }
+}
+
+static void too_small_budgets_are_refused(void **state) {
+    (void)state;
+    fth_config c = model_case_config("postln", FTH_ENCDEC);
+    model_case a;
+    model_case_init(&a, &c, "cpu", 1, 0, 0);
+    int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, FTH_TO_TRAIN);
+    fth_trainer t;
+    fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9, .memory_budget = 1};
+    assert_int_equal(fth_trainer_init(&t, &a.model, a.device, &a.trainer.recipe, &size),
+                     FTH_NO_MEMORY);
+    assert_non_null(strstr(fth_error_message(), "--memory-budget"));
+    size.memory_budget = fixed + 4096;
+    assert_int_equal(fth_trainer_init(&t, &a.model, a.device, &a.trainer.recipe, &size),
+                     FTH_NO_MEMORY);
+    assert_non_null(strstr(fth_error_message(), "at least"));
+    model_case_fini(&a);
+}
+
+/* ---- packing ---- */
+
+/* Sentence s of the case's batch alone. */
+static void alone(const model_case *m, int s, fth_batch_store *out) {
+    assert_int_equal(fth_batch_store_init(out, 9, 8, 1), FTH_OK);
+    for (int side = 0; side < 2; side++) {
+        const fth_packed_side *p = &m->store.batch.side[side];
+        int32_t first = p->offsets[s], offsets[2] = {0, p->offsets[s + 1] - first};
+        assert_int_equal(fth_batch_store_fill(out, (fth_side)side, 1, offsets, p->ids + first,
+                                              p->targets ? p->targets + first : NULL, 11),
+                         FTH_OK);
+    }
+}
+
+static void packed_equals_one_by_one(void **state) {
+    (void)state;
+    for (const fth_method *const *id = fth_methods(); *id; id++) {
+        fth_config c = model_case_config((*id)->id, FTH_ENCDEC);
+        model_case m;
+        model_case_init(&m, &c, "cpu", 2, 0.1, 0);
+        fth_update whole = model_case_gradients(&m, 5, NULL), one;
+        fth_batch_store parts[3];
+        const fth_batch *batches[3];
+        double loss = 0;
+        for (int s = 0; s < 3; s++) {
+            alone(&m, s, &parts[s]);
+            batches[s] = &parts[s].batch;
+            assert_int_equal(fth_trainer_gradients(&m.trainer, 5, &batches[s], 1, &one), FTH_OK);
+            loss += one.loss * (double)one.tokens;
+        }
+        assert_true(fabs(loss / (double)whole.tokens - whole.loss) < 1e-5);
+        /* as micro-batches of one update: the same gradient */
+        assert_int_equal(fth_trainer_gradients(&m.trainer, 5, batches, 3, &one), FTH_OK);
+        assert_true(fabs(one.gnorm - whole.gnorm) < 1e-4 * whole.gnorm);
+        assert_true(one.tokens == whole.tokens);
+        for (int s = 0; s < 3; s++) fth_batch_store_fini(&parts[s]);
+        model_case_fini(&m);
+    }
+}
+
+/* With dropout on, three micro-batches draw the masks of one batch. */
+static void masks_do_not_depend_on_the_cut(void **state) {
+    (void)state;
+    fth_config c = model_case_config("postln", FTH_ENCDEC);
+    c.dropout = 0.3;
+    c.word_dropout = 0.2;
+    c.attention_dropout = 0.2;
+    model_case m;
+    model_case_init(&m, &c, "ref", 1, 0.1, 0);
+    fth_update whole = model_case_gradients(&m, 5, NULL), cut;
+    fth_batch_store parts[3];
+    const fth_batch *batches[3];
+    for (int s = 0; s < 3; s++) {
+        alone(&m, s, &parts[s]);
+        batches[s] = &parts[s].batch;
+    }
+    assert_int_equal(fth_trainer_gradients(&m.trainer, 5, batches, 3, &cut), FTH_OK);
+    assert_true(fabs(cut.loss - whole.loss) < 1e-12 && fabs(cut.gnorm - whole.gnorm) < 1e-9);
+    for (int s = 0; s < 3; s++) fth_batch_store_fini(&parts[s]);
+    model_case_fini(&m);
+}
+
+/* ---- determinism ---- */
+
+static void train_some(model_case *m, int updates) {
+    const fth_batch *batch = &m->store.batch;
+    fth_update u;
+    for (int t = 1; t <= updates; t++)
+        assert_int_equal(fth_trainer_update(&m->trainer, t, &batch, 1, &u), FTH_OK);
+    assert_int_equal(
+        fth_arena_get(m->device, m->trainer.arenas.master, m->model.params.size, m->flat), FTH_OK);
+}
+
+static void runs_repeat_to_the_bit(void **state) {
+    (void)state;
+    fth_config c = model_case_config("branchnorm", FTH_ENCDEC);
+    c.dropout = 0.2;
+    model_case m[3];
+    for (int i = 0; i < 3; i++) {
+        model_case_init(&m[i], &c, "cpu", i < 2 ? 2 : 1, 0.1, 0);
+        train_some(&m[i], 5);
+    }
+    size_t n = (size_t)m[0].model.params.size;
+    assert_memory_equal(m[0].flat, m[1].flat, sizeof(float) * n);
+    for (size_t i = 0; i < n; i++) assert_true(fabsf(m[0].flat[i] - m[2].flat[i]) < 1e-3f);
+    for (int i = 0; i < 3; i++) model_case_fini(&m[i]);
+}
+
+/* A value that is not finite is found where it began. */
+static void first_fault_is_named(void **state) {
+    (void)state;
+    fth_config c = model_case_config("postln", FTH_ENCDEC);
+    model_case m;
+    model_case_init(&m, &c, "cpu", 1, 0.1, 0);
+    int32_t i = fth_params_find(&m.model.params, "decoder.layers.1.fc1.weight"), at;
+    m.flat[m.model.params.param[i].offset] = INFINITY;
+    assert_int_equal(fth_arenas_load(m.device, &m.trainer.arenas, m.flat), FTH_OK);
+    fth_step step = {.update = 1, .loss_scale = 1};
+    assert_int_equal(fth_program_find_nonfinite(m.trainer.program, &m.store.batch, &step, &at),
+                     FTH_OK);
+    const fth_op *op = &fth_program_graph(m.trainer.program)->op[at];
+    assert_true(at >= 0 && op->stack == FTH_DECODER && op->layer == 1 && op->sub == FTH_FFN);
+    model_case_fini(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#ifndef __SANITIZE_ADDRESS__
+        cmocka_unit_test(no_allocation_inside_updates),
+#endif
+        cmocka_unit_test(places_do_not_collide),
+        cmocka_unit_test(recompute_is_bit_identical),
+        cmocka_unit_test(too_small_budgets_are_refused),
+        cmocka_unit_test(packed_equals_one_by_one),
+        cmocka_unit_test(masks_do_not_depend_on_the_cut),
+        cmocka_unit_test(runs_repeat_to_the_bit),
+        cmocka_unit_test(first_fault_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
