@@ -2,6 +2,7 @@
 #include "test_io.h"
 
 #include <math.h>
+#include <sys/wait.h>
 
 #include "io/average.h"
 #include "io/checkpoint.h"
@@ -110,7 +111,77 @@ static void refuses_models_of_two_kinds(void **state) {
     assert_failed(fth_average_write(path, NULL, 0), FTH_USAGE, (const char *[]){"no model", NULL});
 }
 
+/* ---- the program ---- */
+
+/* A checkpoint of a method with a schedule of 10 updates; its two numbers are the update. */
+static void save(const char *folder, int64_t update) {
+    const float values[2] = {(float)update, (float)update};
+    const void *moments[1] = {values};
+    fth_config c = fth_config_default();
+    strcpy(c.method, "branchnorm");
+    c.n_options = 1;
+    c.options[0] = (fth_method_option){.key = "steps", .type = FTH_OPT_NUMBER, .number = 10};
+    const fth_st_tensor t = {"w", FTH_ST_F32, 1, {2}, values};
+    fth_checkpoint_content content = {
+        {&c, &t, 1, NULL, NULL, NULL}, moments, moments, fth_train_state_default()};
+    content.state.update = update;
+    assert_ok(fth_checkpoint_save(folder, &content));
+}
+
+/* Runs fathom average in the folder; what it says on standard error goes to said. */
+static int run_average(const char *folder, const char *arguments, char *said, size_t size) {
+    char command[900];
+    snprintf(command, sizeof command, "cd '%s' && '%s' average %s 2>&1", folder, FATHOM_PROGRAM,
+             arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t n = fread(said, 1, size - 1, pipe);
+    said[n] = '\0';
+    int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void the_program_averages(void **state) {
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *words[5];
+        float mean; /* of the model OUT where the status is 0 */
+    } cases[] = {
+        {"run --last 2 --out OUT", 0, {"2 models"}, 35.0f},
+        {"run/checkpoints --last 3 --out OUT", 0, {"3 models"}, 30.0f},
+        {"run/checkpoints/step-00000020 run/checkpoints/last --out OUT", 0, {"2 models"}, 30.0f},
+        {"run/checkpoints/step-00000020 --out OUT", 0, {"1 model"}, 20.0f},
+        {"run --last 4 --out OUT", 2, {"step-00000005", "0.5", "step 20", "alpha"}, 0.0f},
+        {"run --last 5 --out OUT", 2, {"--last 5", "4 checkpoints"}, 0.0f},
+        {"run run --last 1 --out OUT", 2, {"--last 1", "2 folders"}, 0.0f},
+        {"run --last 0 --out OUT", 2, {"last", "0", "1"}, 0.0f},
+        {"run --last 2", 2, {"--out"}, 0.0f},
+        {"--out OUT", 2, {"FOLDER"}, 0.0f},
+        {"run --out OUT", 2, {"run/config.json"}, 0.0f},
+    };
+    char path[400], said[2000];
+    PATH(path, *state, "run/checkpoints");
+    for (int64_t update = 10; update <= 40; update += 10) save(path, update == 10 ? 5 : update);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int status = run_average(*state, cases[i].arguments, said, sizeof said);
+        if (status != cases[i].status) fail_msg("%s: %d: %s", cases[i].arguments, status, said);
+        for (const char *const *word = cases[i].words; *word; word++)
+            if (!strstr(said, *word))
+                fail_msg("%s: no \"%s\" in: %s", cases[i].arguments, *word, said);
+        fth_model_dir *m = NULL;
+        PATH(path, *state, "OUT");
+        if (status) continue;
+        assert_ok(fth_model_dir_open(path, &m));
+        assert_true(((const float *)m->weights->tensors[0].data)[1] == cases[i].mean);
+        fth_model_dir_close(m);
+        assert_ok(fth_remove_tree(path));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(writes_the_mean), TEST(refuses_models_of_two_kinds)};
+    const struct CMUnitTest tests[] = {TEST(writes_the_mean), TEST(refuses_models_of_two_kinds),
+                                       TEST(the_program_averages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static fth_err check_alphas(fth_model_dir *const *models, size_t n) {
 }
 
 static fth_err average(const folders *f, const char *out) {
-    fth_model_dir **models = calloc(f->n, sizeof *models);
+    fth_model_dir **models = calloc(f->n + 1, sizeof *models);
     fth_err err = models ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for %zu models", f->n);
     for (size_t i = 0; !err && i < f->n; i++)
         err = fth_checkpoint_open_model(f->paths[i], &models[i]);
@@ -98,7 +98,7 @@ static fth_err average(const folders *f, const char *out) {
     if (!err) {
         fth_log log;
         fth_log_init(&log, stderr, false);
-        fth_log_info(&log, "%s: the mean of %zu models", out, f->n);
+        fth_log_info(&log, "%s: the mean of %zu model%s", out, f->n, f->n == 1 ? "" : "s");
     }
     for (size_t i = 0; models && i < f->n; i++) fth_model_dir_close(models[i]);
     free(models);

@@ -12,21 +12,26 @@ static const char model_file[] = "model.safetensors";
 static const char optimizer_file[] = "optimizer.safetensors";
 static const char state_file[] = "state.json";
 
-/* The two moments of each of n parameters as tensors; *out [2 n], its names are malloc'd. */
+/* The tensor of one moment of a parameter; its name is malloc'd. */
+static fth_st_tensor moment_of(const fth_st_tensor *parameter, const char *prefix,
+                               const void *data) {
+    fth_st_tensor moment = *parameter;
+    moment.name = fth_strdup_printf("%s.%s", prefix, parameter->name);
+    moment.dtype = FTH_ST_F32;
+    moment.data = data;
+    return moment;
+}
+
+/* The two moments of each of n parameters; *out [2 n]. The data may be left out (NULL). */
 static fth_err list_moments(const fth_st_tensor *tensors, size_t n, const void *const *exp_avg,
                             const void *const *exp_avg_sq, fth_st_tensor **out) {
-    fth_st_tensor *moments = calloc(2 * n + 1, sizeof *moments);
+    fth_st_tensor *moments = *out = calloc(2 * n + 1, sizeof *moments);
     int failed = !moments;
-    for (size_t i = 0; i < 2 * n && !failed; i++) {
-        const void *const *data = i < n ? exp_avg : exp_avg_sq;
-        moments[i] = tensors[i % n];
-        moments[i].dtype = FTH_ST_F32;
-        moments[i].data = data ? data[i % n] : NULL;
-        moments[i].name =
-            fth_strdup_printf("%s.%s", i < n ? "exp_avg" : "exp_avg_sq", tensors[i % n].name);
-        failed = !moments[i].name;
+    for (size_t i = 0; i < n && !failed; i++) {
+        moments[i] = moment_of(&tensors[i], "exp_avg", exp_avg ? exp_avg[i] : NULL);
+        moments[n + i] = moment_of(&tensors[i], "exp_avg_sq", exp_avg_sq ? exp_avg_sq[i] : NULL);
+        failed = !moments[i].name || !moments[n + i].name;
     }
-    *out = moments;
     return failed ? fth_fail(FTH_NO_MEMORY, "no memory for %zu moments", 2 * n) : FTH_OK;
 }
 
