@@ -453,6 +453,25 @@ static void mistakes_in_tables_are_found(void **state) {
     fth_parsed_fini(&parsed);
 }
 
+#define OWN_LINES(X) X(STR, config, "", FTH_SHOWN_AS("FILE"), "config.json of the model")
+FTH_OPTIONS(own_options, "own", OWN_LINES)
+
+static void a_verb_may_have_its_own_config(void **state) {
+    (void)state;
+    own_options own;
+    fth_parsed parsed;
+    fth_option_group group = own_options_group(&own);
+    char *const words[] = {"--config", "/nowhere/c.json", "--config=c.json"};
+    assert_int_equal(fth_options_parse(&usage, &group, 1, 3, words, &parsed), FTH_OK);
+    assert_string_equal(own.config, "c.json");
+    fth_str help = {0};
+    assert_int_equal(fth_options_help(&usage, &group, 1, &help), FTH_OK);
+    assert_non_null(strstr(help.text, "  --config FILE  config.json of the model"));
+    assert_null(strstr(help.text, "YAML file"));
+    fth_str_fini(&help);
+    fth_parsed_fini(&parsed);
+}
+
 static void nearest_words(void **state) {
     (void)state;
     static const char *const words[] = {"train", "trace", "generate", "score", "encoder-layers"};
@@ -606,6 +625,7 @@ int main(void) {
         cmocka_unit_test(numbers_are_short_and_exact),
         cmocka_unit_test(help_shows_every_option),
         cmocka_unit_test(mistakes_in_tables_are_found),
+        cmocka_unit_test(a_verb_may_have_its_own_config),
         cmocka_unit_test(nearest_words),
         cmocka_unit_test(damaged_yaml_is_refused_in_peace),
         cmocka_unit_test(damaged_options_are_refused_in_peace),

@@ -45,7 +45,7 @@ verbs=$(sed -n 's/^VERB(\([a-z_]*\),.*/\1/p' "$here/../src/cli/verbs.def")
 for verb in $verbs; do
     expect 0 "$fathom" "$verb" --help
     says out "usage: fathom $verb"
-    says out '  --config FILE'
+    says out '  --dump-config  '
     [ ! -s "$tree/err" ]
     expect 2 "$fathom" "${verb}x"
     says err "fathom: ${verb}x: unknown verb; did you mean $verb?"
@@ -53,6 +53,7 @@ for verb in $verbs; do
     says err 'fathom: --no-such-option: unknown option'
     [ ! -s "$tree/out" ]
     expect 0 "$fathom" "$verb" --dump-config
+    grep -q '^config:' "$tree/out" && continue # its own --config is no file of options
     cp "$tree/out" "$tree/config.yaml"
     expect 0 "$fathom" "$verb" --config "$tree/config.yaml" --dump-config
     cmp "$tree/out" "$tree/config.yaml"

@@ -40,7 +40,7 @@ put train/a.c '#include "io/a.h"' '#include "backend/cpu/a.h"' '#include "decode
 put cli/a.c '#include "cli/verb.h"' '#include "train/a.h"'
 put method/methods.def 'METHOD(postln)' 'METHOD(postln_init)' 'METHOD(dlcl_pre)' 'METHOD(dlcl_post)'
 put method/postln.c '/* postln */'
-put method/postln_init.c 'postln-init'
+put method/postln_init.c 'postln-init, see postln'
 put method/dlcl.c 'dlcl-pre dlcl_post'
 "$scripts/check-includes" "$tree" || fail "check-includes refused what is allowed"
 "$scripts/check-methods" "$tree" || fail "check-methods refused what is allowed"

@@ -26,7 +26,7 @@
  *
  * Values come from the defaults, then from each --config FILE in turn, then from the command line,
  * which wins no matter where its options stand. A list that is set replaces the list that came from
- * an earlier source. */
+ * an earlier source. A verb whose table has a field config keeps --config for itself. */
 #ifndef FTH_BASE_OPTIONS_H
 #define FTH_BASE_OPTIONS_H
 
