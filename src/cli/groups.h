@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "base/options.h"
+#include "method/method.h"
 #include "train/trainer.h"
 
 #define DEVICE_OPTIONS(X)                                                                          \
@@ -30,7 +31,7 @@ FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
 
 #define MODEL_OPTIONS(X)                                                                           \
     X(CHOICE, arch, "encdec", FTH_CHOICES("encdec|enc|dec"), "stacks of the model")                \
-    X(STR, method, "branchnorm", FTH_SHOWN_AS("ID"), "see fathom methods")                         \
+    X(STR, method, FTH_DEFAULT_METHOD, FTH_SHOWN_AS("ID"), "see fathom methods")                   \
     X(LIST, method_option, "", FTH_SHOWN_AS("K=V"), "option of the method; may be repeated")       \
     X(I64, encoder_layers, "6", FTH_RANGE(1, 100000), "layers of the encoder")                     \
     X(I64, decoder_layers, "6", FTH_RANGE(1, 100000), "layers of the decoder")                     \

@@ -50,11 +50,11 @@ enum {           /* attention; q, k, v are often views of one value: mind the le
        ATT_Q,    /* [Rq, d] */
        ATT_K,    /* [Rk, d] */
        ATT_V,    /* [Rk, d] */
-       ATT_PREV, /* [pairs, heads] carried scores of the layer below, opt (realformer) */
+       ATT_PREV, /* [pairs, heads] carried scores of the layer below, opt */
        ATT_N_IN,
        ATT_O = 0,  /* [Rq, d] */
        ATT_LSE,    /* [Rq, heads] full: log of the sum of exponentials, for the backward */
-       ATT_SCORES, /* [pairs, heads] full: scale q k^T + PREV, unmasked, opt (realformer) */
+       ATT_SCORES, /* [pairs, heads] full: scale q k^T + PREV, unmasked, opt */
        ATT_N_OUT
 };
 /* pairs of sentence s begin at sum over s' < s of q_len * k_len; pair (i, j) of a sentence is at
@@ -65,9 +65,9 @@ enum { /* attention_bwd */
        ATT_BWD_V,
        ATT_BWD_O,
        ATT_BWD_LSE,
-       ATT_BWD_DO,     /* [Rq, d] */
-       ATT_BWD_SCORES, /* [pairs, heads] opt: the scores that the forward stored (realformer) */
-       ATT_BWD_DSCORES, /* [pairs, heads] opt: gradient that came from the layer above (realformer) */
+       ATT_BWD_DO,      /* [Rq, d] */
+       ATT_BWD_SCORES,  /* [pairs, heads] opt: the scores that the forward stored */
+       ATT_BWD_DSCORES, /* [pairs, heads] opt: gradient that came from the layer above */
        ATT_BWD_N_IN,
        ATT_BWD_DQ = 0, /* [Rq, d] */
        ATT_BWD_DK,     /* [Rk, d] */

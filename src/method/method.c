@@ -6,10 +6,6 @@
 
 #include "base/options.h"
 
-#define METHOD(name) extern const fth_method fth_method_##name;
-#include "method/methods.def"
-#undef METHOD
-
 const fth_method *const *fth_methods(void) {
     static const fth_method *const all[] = {
 #define METHOD(name) &fth_method_##name,

@@ -97,6 +97,10 @@ typedef struct fth_method {
     fth_err (*fold)(struct fth_fold *fold);
 } fth_method;
 
+#define METHOD(name) extern const fth_method fth_method_##name;
+#include "method/methods.def"
+#undef METHOD
+
 /* The list of methods.def, ended by NULL. */
 const fth_method *const *fth_methods(void);
 /* NULL: not there. */
