@@ -256,21 +256,41 @@ static double element(const void *data, fth_dtype dtype, int64_t i) {
     return f;
 }
 
+/* Brings a value to the host as it is: to `raw` when it fits there, else to malloc'd memory. */
+static fth_err fetch(fth_program *p, fth_val v, void *small, size_t room, void **raw) {
+    const fth_tensor *t = &p->tensor[v];
+    int64_t rows = fth_program_rows(p, v);
+    int64_t bytes = ((rows - 1) * t->ld + t->width) * (int64_t)fth_dtype_size(t->dtype);
+    *raw = bytes <= (int64_t)room ? small : malloc((size_t)bytes);
+    if (!*raw) return fth_fail(FTH_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+    return p->exec.device->backend->download(p->exec.device, *raw, t->data, bytes);
+}
+
 fth_err fth_program_read(fth_program *p, fth_val v, double *out) {
     const fth_tensor *t = &p->tensor[v];
     int64_t rows = fth_program_rows(p, v);
-    if (rows == 0) return FTH_OK;
-    size_t size = fth_dtype_size(t->dtype);
-    int64_t bytes = ((rows - 1) * t->ld + t->width) * (int64_t)size;
     char small[256]; /* the loss of every update is read: that allocates nothing */
-    void *raw = bytes <= (int64_t)sizeof small ? small : malloc((size_t)bytes);
-    if (!raw) return fth_fail(FTH_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
-    fth_device *dev = p->exec.device;
-    fth_err err = dev->backend->download(dev, raw, t->data, bytes);
+    void *raw = small;
+    if (rows == 0) return FTH_OK;
+    fth_err err = fetch(p, v, small, sizeof small, &raw);
     for (int64_t r = 0; r < rows && err == FTH_OK; r++)
         for (int64_t c = 0; c < t->width; c++)
             out[r * t->width + c] = element(raw, t->dtype, r * t->ld + c);
     if (raw != small) free(raw);
+    return err;
+}
+
+fth_err fth_program_read_f32(fth_program *p, fth_val v, float *out) {
+    const fth_tensor *t = &p->tensor[v];
+    int64_t n = fth_program_rows(p, v) * t->width;
+    fth_device *dev = p->exec.device;
+    if (t->dtype == FTH_F32 && t->ld == t->width)
+        return dev->backend->download(dev, out, t->data, n * 4);
+    double *wide = malloc(sizeof *wide * (size_t)(n + 1));
+    if (!wide) return fth_fail(FTH_NO_MEMORY, "no memory for %lld numbers", (long long)n);
+    fth_err err = fth_program_read(p, v, wide);
+    for (int64_t i = 0; i < n && err == FTH_OK; i++) out[i] = (float)wide[i];
+    free(wide);
     return err;
 }
 

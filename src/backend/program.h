@@ -33,6 +33,7 @@ fth_err fth_program_run(fth_program *p, const fth_batch *batch, const fth_step *
 
 /* Reads a kept value of the newest run as doubles: rows of the batch at hand times width. */
 fth_err fth_program_read(fth_program *p, fth_val v, double *out);
+fth_err fth_program_read_f32(fth_program *p, fth_val v, float *out);
 /* Rows that a value has in the newest run. */
 int64_t fth_program_rows(const fth_program *p, fth_val v);
 

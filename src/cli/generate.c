@@ -1,0 +1,302 @@
+/* generate.c: fathom generate MODEL...: translates, summarises, continues. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/device/device.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/groups.h"
+#include "cli/verb.h"
+#include "data/lines.h"
+#include "decode/generator.h"
+#include "train/weights.h"
+
+#define GENERATE_OPTIONS(X)                                                                        \
+    X(STR, input, "-", FTH_SHOWN_AS("FILE"), "a line of text for each output; -: standard input")  \
+    X(STR, prefix, "", FTH_SHOWN_AS("FILE"), "lines with the forced beginning of each output")     \
+    X(CHOICE, format, "text", FTH_CHOICES("text|fairseq|jsonl"), "of the output")                  \
+    X(I64, beam, "5", FTH_RANGE(1, 256), "hypotheses kept; 1: greedy")                             \
+    X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line")                             \
+    X(F64, lenpen, "1", FTH_ANY, "the score is divided by length^lenpen")                          \
+    X(F64, unkpen, "0", FTH_ANY, "taken off the score of the unknown word")                        \
+    X(F64, max_len_a, "0", FTH_MIN(0), "at most a * source tokens + b tokens")                     \
+    X(I64, max_len_b, "200", FTH_MIN(0), "the b of it")                                            \
+    X(I64, min_len, "0", FTH_MIN(0), "tokens before the end symbol at least")                      \
+    X(I64, no_repeat_ngram_size, "0", FTH_MIN(0), "no run of so many tokens twice; 0: off")        \
+    X(BOOL, sampling, "false", FTH_ANY, "draw tokens instead of searching; --beam samples a line") \
+    X(I64, sampling_topk, "0", FTH_MIN(0), "draw from the k likeliest tokens; 0: all")             \
+    X(F64, sampling_topp, "0", FTH_RANGE(0, 1),                                                    \
+      "draw from the likeliest tokens that together have this probability; 0: all")                \
+    X(F64, temperature, "1", FTH_ABOVE(0), "divides the logits when drawing")                      \
+    X(I64, seed, "1", FTH_MIN(0), "of the drawing")                                                \
+    X(I64, batch, "64", FTH_RANGE(1, 65536), "sentences at once")                                  \
+    X(I64, max_tokens, "8192", FTH_RANGE(1, 16777216), "source tokens at once")                    \
+    X(BOOL, strict, "false", FTH_ANY, "a line that is too long is an error, instead of being cut") \
+    X(BOOL, quiet, "false", FTH_ANY, "no totals")
+FTH_OPTIONS(generate_options, "generation", GENERATE_OPTIONS)
+
+enum { MAX_MODELS = 16, CHUNK = 4096 };
+
+typedef struct work {
+    const generate_options *o;
+    int n_models;
+    fth_model model[MAX_MODELS];
+    fth_arenas arenas[MAX_MODELS];
+    fth_device *device;
+    fth_tokenizer *src, *tgt; /* src may be tgt */
+    fth_generator *generator;
+    fth_str text; /* of one hypothesis */
+} work;
+
+/* ---- output ---- */
+
+static fth_err detokenize(work *w, const fth_hypothesis *h) {
+    fth_str_clear(&w->text);
+    int32_t n = h->n;
+    if (n && h->tokens[n - 1] == w->model[0].config.eos) n--;
+    FTH_TRY(fth_tokenizer_decode(w->tgt, h->tokens, (size_t)n, &w->text));
+    return fth_str_add(&w->text, "", 0);
+}
+
+static void print_pieces(const fth_tokenizer *t, const int32_t *ids, int32_t n) {
+    for (int32_t i = 0; i < n; i++) printf("%s%s", i ? " " : "", fth_tokenizer_piece(t, ids[i]));
+}
+
+/* fairseq's lines: scores in log2. */
+static fth_err print_fairseq(work *w, const fth_output *out) {
+    long long id = (long long)out->input->number;
+    printf("S-%lld\t%s\n", id, out->input->text);
+    for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
+        const fth_hypothesis *h = &out->found[k];
+        int32_t shown = h->n && h->tokens[h->n - 1] == w->model[0].config.eos ? h->n - 1 : h->n;
+        printf("H-%lld\t%.9g\t", id, h->score / log(2));
+        print_pieces(w->tgt, h->tokens, shown);
+        FTH_TRY(detokenize(w, h));
+        printf("\nD-%lld\t%.9g\t%s\nP-%lld\t", id, h->score / log(2), w->text.text, id);
+        for (int32_t i = 0; i < h->n; i++) printf("%s%.4f", i ? " " : "", h->logp[i] / log(2));
+        putchar('\n');
+    }
+    return FTH_OK;
+}
+
+static fth_err print_jsonl(work *w, const fth_output *out) {
+    json_t *list = json_array();
+    for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
+        const fth_hypothesis *h = &out->found[k];
+        FTH_TRY(detokenize(w, h));
+        json_t *scores = json_array();
+        for (int32_t i = 0; i < h->n; i++)
+            json_array_append_new(scores, fth_json_number(h->logp[i]));
+        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "text", w->text.text, "score",
+                                              fth_json_number(h->score), "token_logp", scores));
+    }
+    json_t *line = json_pack("{s:I, s:s, s:o}", "id", (json_int_t)out->input->number, "source",
+                             out->input->text, "hypotheses", list);
+    fth_str text = {0};
+    fth_err err = line ? fth_json_write(line, 0, &text) : fth_fail(FTH_NO_MEMORY, "no memory");
+    if (err == FTH_OK) puts(text.text);
+    fth_str_fini(&text);
+    json_decref(line);
+    return err;
+}
+
+static fth_err print_output(void *context, const fth_output *out) {
+    work *w = context;
+    if (strcmp(w->o->format, "fairseq") == 0) return print_fairseq(w, out);
+    if (strcmp(w->o->format, "jsonl") == 0) return print_jsonl(w, out);
+    if (out->n_found == 0) putchar('\n');
+    for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
+        FTH_TRY(detokenize(w, &out->found[k]));
+        puts(w->text.text);
+    }
+    return FTH_OK;
+}
+
+/* ---- input ---- */
+
+typedef struct chunk {
+    fth_input input[CHUNK];
+    int64_t n;
+} chunk;
+
+static void clear_chunk(chunk *c) {
+    for (int64_t i = 0; i < c->n; i++) {
+        free((char *)c->input[i].text);
+        free((char *)c->input[i].prefix);
+    }
+    c->n = 0;
+}
+
+/* Adds the next line of both files; *more is false at their end. */
+static fth_err read_line(fth_lines *text, fth_lines *prefix, chunk *c, int64_t number, bool *more) {
+    const char *line = NULL, *begin = NULL;
+    size_t length, begin_length;
+    FTH_TRY(fth_lines_next(text, &line, &length));
+    if (prefix) FTH_TRY(fth_lines_next(prefix, &begin, &begin_length));
+    if (prefix && (line == NULL) != (begin == NULL))
+        return fth_fail(FTH_BAD_INPUT, "--prefix: has %s lines than --input",
+                        line ? "fewer" : "more");
+    *more = line != NULL;
+    if (!line) return FTH_OK;
+    fth_input *in = &c->input[c->n];
+    *in =
+        (fth_input){.text = strdup(line), .prefix = begin ? strdup(begin) : NULL, .number = number};
+    c->n++;
+    if (!in->text || (begin && !in->prefix)) return fth_fail(FTH_NO_MEMORY, "no memory for a line");
+    return FTH_OK;
+}
+
+static fth_err generate_all(work *w, fth_lines *text, fth_lines *prefix, chunk *c) {
+    /* someone who types wants an answer to each line */
+    int64_t most = strcmp(w->o->input, "-") == 0 && isatty(STDIN_FILENO) ? 1 : CHUNK;
+    int64_t number = 0;
+    for (bool more = true; more;) {
+        while (more && c->n < most) {
+            FTH_TRY(read_line(text, prefix, c, number, &more));
+            number += more;
+        }
+        FTH_TRY(fth_generate(w->generator, c->input, c->n, print_output, w));
+        if (fflush(stdout) != 0) return fth_fail(FTH_IO, "standard output: cannot write");
+        clear_chunk(c);
+    }
+    return FTH_OK;
+}
+
+static fth_err run_lines(work *w) {
+    const fth_text_file input = {strcmp(w->o->input, "-") == 0 ? "/dev/stdin" : w->o->input,
+                                 strcmp(w->o->input, "-") == 0 ? "standard input" : w->o->input};
+    const fth_text_file begin = {w->o->prefix, w->o->prefix};
+    fth_lines *text = NULL, *prefix = NULL;
+    chunk *c = calloc(1, sizeof *c);
+    fth_err err = c ? fth_lines_new(&input, 1, &text) : fth_fail(FTH_NO_MEMORY, "no memory");
+    if (err == FTH_OK && w->o->prefix[0]) err = fth_lines_new(&begin, 1, &prefix);
+    if (err == FTH_OK) err = generate_all(w, text, prefix, c);
+    if (c) clear_chunk(c);
+    free(c);
+    fth_lines_free(text);
+    fth_lines_free(prefix);
+    return err;
+}
+
+/* ---- set-up ---- */
+
+static fth_err load_tokenizer(const char *folder, const char *name, fth_tokenizer **out) {
+    char *path = fth_strdup_printf("%s/%s", folder, name);
+    fth_err err = path ? fth_tokenizer_load(path, out) : fth_fail(FTH_NO_MEMORY, "no memory");
+    free(path);
+    return err;
+}
+
+static fth_err load_tokenizers(work *w, const char *folder) {
+    char *joint = fth_strdup_printf("%s/tokenizer.model", folder);
+    if (!joint) return fth_fail(FTH_NO_MEMORY, "no memory");
+    bool is_joint = fth_file_exists(joint);
+    free(joint);
+    if (is_joint) {
+        FTH_TRY(load_tokenizer(folder, "tokenizer.model", &w->tgt));
+        w->src = w->tgt;
+    } else {
+        FTH_TRY(load_tokenizer(folder, "tokenizer.src.model", &w->src));
+        FTH_TRY(load_tokenizer(folder, "tokenizer.tgt.model", &w->tgt));
+    }
+    int32_t vocab = fth_tokenizer_size(w->tgt);
+    if (vocab != w->model[0].config.tgt_vocab)
+        return fth_fail(FTH_BAD_INPUT, "%s: its tokenizer has %d ids, its model %d", folder, vocab,
+                        w->model[0].config.tgt_vocab);
+    return FTH_OK;
+}
+
+static fth_err load_model(work *w, const char *folder, int i) {
+    float *flat = NULL;
+    FTH_TRY(fth_weights_read(folder, &w->model[i], &flat));
+    w->n_models = i + 1;
+    fth_err err = fth_arenas_new(w->device, w->model[i].params.size, FTH_TO_RUN, &w->arenas[i]);
+    if (err == FTH_OK) err = fth_arenas_load(w->device, &w->arenas[i], flat);
+    free(flat);
+    return err;
+}
+
+static fth_generator_spec spec_of(const work *w) {
+    const generate_options *o = w->o;
+    return (fth_generator_spec){.search = {.beam = (int32_t)o->beam,
+                                           .lenpen = o->lenpen,
+                                           .unkpen = o->unkpen,
+                                           .max_len_a = o->max_len_a,
+                                           .max_len_b = o->max_len_b,
+                                           .min_len = o->min_len,
+                                           .no_repeat_ngram = (int32_t)o->no_repeat_ngram_size,
+                                           .sampling = o->sampling,
+                                           .topk = (int32_t)o->sampling_topk,
+                                           .topp = o->sampling_topp,
+                                           .temperature = o->temperature,
+                                           .seed = (uint64_t)o->seed},
+                                .batch = (int32_t)o->batch,
+                                .max_tokens = (int32_t)o->max_tokens,
+                                .strict = o->strict,
+                                .src = w->src,
+                                .tgt = w->tgt};
+}
+
+static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *d) {
+    if (w->o->nbest > w->o->beam)
+        return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld",
+                        (long long)w->o->nbest, (long long)w->o->beam);
+    FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
+    for (size_t i = 0; i < parsed->n_positionals; i++)
+        FTH_TRY(load_model(w, parsed->positionals[i], (int)i));
+    FTH_TRY(load_tokenizers(w, parsed->positionals[0]));
+    fth_generator_model models[MAX_MODELS];
+    for (int i = 0; i < w->n_models; i++)
+        models[i] = (fth_generator_model){&w->model[i], &w->arenas[i]};
+    fth_generator_spec spec = spec_of(w);
+    FTH_TRY(fth_generator_new(models, w->n_models, w->device, &spec, &w->generator));
+    FTH_TRY(run_lines(w));
+    fth_generator_totals t = fth_generator_so_far(w->generator);
+    if (!w->o->quiet)
+        fprintf(stderr, "%lld sentences, %lld tokens in %.2f s: %.1f tokens/s\n",
+                (long long)t.sentences, (long long)t.tokens, t.seconds,
+                (double)t.tokens / (t.seconds + 1e-9));
+    if (t.cut)
+        fprintf(stderr,
+                "fathom: warning: %lld lines had more tokens than the model takes and were "
+                "cut\n",
+                (long long)t.cut);
+    return FTH_OK;
+}
+
+static void work_fini(work *w) {
+    fth_generator_free(w->generator);
+    for (int i = 0; i < w->n_models; i++) {
+        fth_arenas_free(w->device, &w->arenas[i]);
+        fth_model_fini(&w->model[i]);
+    }
+    fth_device_close(w->device);
+    if (w->src != w->tgt) fth_tokenizer_free(w->src);
+    fth_tokenizer_free(w->tgt);
+    fth_str_fini(&w->text);
+}
+
+fth_err fth_verb_generate(int argc, char **argv) {
+    generate_options options;
+    fth_device_options device;
+    fth_option_group groups[] = {generate_options_group(&options),
+                                 fth_device_options_group(&device)};
+    const fth_usage usage = {
+        "fathom generate", "MODEL...",
+        "Prints one line for each line of input: a translation or summary, or (dec models) a "
+        "continuation. Several models of one vocabulary are an ensemble.",
+        1, MAX_MODELS};
+    fth_parsed parsed;
+    bool done;
+    fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done) {
+        work w = {.o = &options};
+        err = run(&w, &parsed, &device);
+        work_fini(&w);
+    }
+    fth_parsed_fini(&parsed);
+    return err;
+}

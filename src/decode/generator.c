@@ -1,0 +1,277 @@
+#include "decode/generator.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct fth_generator {
+    fth_generator_spec spec;
+    fth_config config; /* of the first model */
+    fth_device *device;
+    fth_generator_model *models; /* [n_models] */
+    fth_stepper **steppers;      /* [n_models] */
+    int n_models;
+    fth_stepper_spec planned; /* what the steppers hold */
+    fth_generator_totals totals;
+};
+
+/* A line on its way. */
+typedef struct item {
+    fth_ids src, prefix;
+    bool empty;
+    const fth_search_result *result; /* NULL: not searched */
+    int32_t at;                      /* its sentence there */
+} item;
+
+static fth_err no_memory(void) {
+    return fth_fail(FTH_NO_MEMORY, "no memory for generation");
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- making ---- */
+
+static fth_err check_models(const fth_generator_model *models, int n) {
+    const fth_config *a = &models[0].model->config;
+    for (int i = 1; i < n; i++) {
+        const fth_config *b = &models[i].model->config;
+        if (a->arch != b->arch || a->tgt_vocab != b->tgt_vocab || a->src_vocab != b->src_vocab)
+            return fth_fail(FTH_BAD_INPUT,
+                            "model %d of the ensemble has another architecture or "
+                            "vocabulary than the first",
+                            i + 1);
+    }
+    return FTH_OK;
+}
+
+fth_err fth_generator_new(const fth_generator_model *models, int n, fth_device *dev,
+                          const fth_generator_spec *spec, fth_generator **out) {
+    *out = NULL;
+    FTH_TRY(check_models(models, n));
+    fth_generator *g = calloc(1, sizeof *g);
+    if (!g) return no_memory();
+    g->spec = *spec;
+    g->device = dev;
+    g->n_models = n;
+    g->config = models[0].model->config;
+    g->spec.search.max_positions = g->config.max_positions;
+    for (int i = 1; i < n; i++)
+        if (models[i].model->config.max_positions < g->spec.search.max_positions)
+            g->spec.search.max_positions = models[i].model->config.max_positions;
+    g->spec.search.bos = g->config.bos;
+    g->spec.search.pad = g->config.pad;
+    g->spec.search.eos = g->config.eos;
+    g->spec.search.unk = g->config.unk;
+    g->models = malloc(sizeof *g->models * (size_t)n);
+    g->steppers = calloc((size_t)n, sizeof *g->steppers);
+    if (!g->models || !g->steppers) {
+        fth_generator_free(g);
+        return no_memory();
+    }
+    memcpy(g->models, models, sizeof *models * (size_t)n);
+    *out = g;
+    return FTH_OK;
+}
+
+static void free_steppers(fth_generator *g) {
+    for (int i = 0; g->steppers && i < g->n_models; i++) {
+        fth_stepper_free(g->steppers[i]);
+        g->steppers[i] = NULL;
+    }
+    g->planned = (fth_stepper_spec){0};
+}
+
+void fth_generator_free(fth_generator *g) {
+    if (!g) return;
+    free_steppers(g);
+    free(g->steppers);
+    free(g->models);
+    free(g);
+}
+
+/* Makes the steppers large enough for a batch; they are kept while they are. */
+static fth_err plan_for(fth_generator *g, const fth_stepper_spec *need) {
+    const fth_stepper_spec *p = &g->planned;
+    if (g->steppers[0] && need->sentences <= p->sentences && need->src_tokens <= p->src_tokens &&
+        need->rows <= p->rows && need->length <= p->length)
+        return FTH_OK;
+    fth_stepper_spec larger = *need;
+    if (p->sentences > larger.sentences) larger.sentences = p->sentences;
+    if (p->src_tokens > larger.src_tokens) larger.src_tokens = p->src_tokens;
+    if (p->rows > larger.rows) larger.rows = p->rows;
+    if (p->length > larger.length) larger.length = p->length;
+    free_steppers(g);
+    for (int i = 0; i < g->n_models; i++)
+        FTH_TRY(fth_stepper_new(g->models[i].model, g->device, g->models[i].arenas, &larger,
+                                &g->steppers[i]));
+    g->planned = larger;
+    return FTH_OK;
+}
+
+/* ---- lines to tokens ---- */
+
+static fth_err tokenize(fth_generator *g, const fth_input *line, item *it) {
+    bool encdec = g->config.arch == FTH_ENCDEC;
+    size_t length = strlen(line->text), most = (size_t)g->spec.search.max_positions - 1;
+    it->empty = length == 0;
+    fth_ids *text = encdec ? &it->src : &it->prefix;
+    FTH_TRY(fth_tokenizer_encode(encdec ? g->spec.src : g->spec.tgt, line->text, length, text));
+    if (text->n > most) {
+        if (g->spec.strict)
+            return fth_fail(FTH_BAD_INPUT, "line %lld: has %zu tokens, the model takes %zu",
+                            (long long)line->number + 1, text->n, most);
+        text->n = most;
+        g->totals.cut++;
+    }
+    if (!encdec) return FTH_OK;
+    FTH_TRY(fth_ids_reserve(&it->src, 1));
+    it->src.ids[it->src.n++] = g->config.eos;
+    if (line->prefix)
+        FTH_TRY(fth_tokenizer_encode(g->spec.tgt, line->prefix, strlen(line->prefix), &it->prefix));
+    return FTH_OK;
+}
+
+/* ---- batches ---- */
+
+typedef struct order {
+    int64_t index;
+    size_t length;
+} order;
+
+static int longer_first(const void *a, const void *b) {
+    const order *x = a, *y = b;
+    if (x->length != y->length) return x->length < y->length ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Packs the lists of several items into one. */
+static fth_err pack(const item *items, const order *chosen, int32_t n, bool prefixes,
+                    int32_t **offsets, int32_t **ids) {
+    size_t total = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const item *it = &items[chosen[i].index];
+        total += prefixes ? it->prefix.n : it->src.n;
+    }
+    *offsets = malloc(sizeof **offsets * (size_t)(n + 1));
+    *ids = malloc(sizeof **ids * (total + 1));
+    if (!*offsets || !*ids) return no_memory();
+    (*offsets)[0] = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const item *it = &items[chosen[i].index];
+        const fth_ids *list = prefixes ? &it->prefix : &it->src;
+        if (list->n) memcpy(*ids + (*offsets)[i], list->ids, sizeof **ids * list->n);
+        (*offsets)[i + 1] = (*offsets)[i] + (int32_t)list->n;
+    }
+    return FTH_OK;
+}
+
+static fth_err search_batch(fth_generator *g, item *items, const fth_input *lines,
+                            const order *chosen, int32_t n, fth_search_result *result) {
+    bool encdec = g->config.arch == FTH_ENCDEC;
+    int32_t *offsets = NULL, *ids = NULL, *prefix_offsets = NULL, *prefix_ids = NULL;
+    int64_t *number = malloc(sizeof *number * (size_t)n);
+    fth_err err = number ? FTH_OK : no_memory();
+    if (err == FTH_OK && encdec) err = pack(items, chosen, n, false, &offsets, &ids);
+    if (err == FTH_OK) err = pack(items, chosen, n, true, &prefix_offsets, &prefix_ids);
+    if (err == FTH_OK) {
+        int32_t longest = 0;
+        for (int32_t i = 0; i < n; i++) {
+            const item *it = &items[chosen[i].index];
+            int32_t source = (int32_t)(encdec ? it->src.n : it->prefix.n);
+            int32_t most = fth_search_max_len(&g->spec.search, source);
+            if (!encdec) most += source;
+            if (most > longest) longest = most;
+            number[i] = lines[chosen[i].index].number;
+        }
+        if (longest > g->spec.search.max_positions - 1) longest = g->spec.search.max_positions - 1;
+        fth_stepper_spec need = {.sentences = n,
+                                 .src_tokens = encdec ? offsets[n] : 0,
+                                 .rows = n * g->spec.search.beam,
+                                 .length = longest + 1};
+        fth_search_batch batch = {n, offsets, ids, prefix_offsets, prefix_ids, number};
+        err = plan_for(g, &need);
+        double start = now();
+        if (err == FTH_OK)
+            err = fth_search(g->steppers, g->n_models, fth_config_output_vocab(&g->config),
+                             &g->spec.search, &batch, result);
+        g->totals.seconds += now() - start;
+    }
+    for (int32_t i = 0; i < n && err == FTH_OK; i++) {
+        items[chosen[i].index].result = result;
+        items[chosen[i].index].at = i;
+        g->totals.sentences++;
+        if (result->count[i]) g->totals.tokens += result->found[i][0].n;
+    }
+    free(offsets);
+    free(ids);
+    free(prefix_offsets);
+    free(prefix_ids);
+    free(number);
+    return err;
+}
+
+/* How many of the next lines, longest first, make a batch. */
+static int32_t batch_size(const fth_generator *g, const order *rest, int64_t n) {
+    int32_t count = 0;
+    size_t tokens = 0;
+    while (count < n && count < g->spec.batch) {
+        tokens += rest[count].length;
+        if (count > 0 && tokens > (size_t)g->spec.max_tokens) break;
+        count++;
+    }
+    return count;
+}
+
+static fth_err hand_over(item *items, const fth_input *lines, int64_t n, fth_generator_take *take,
+                         void *context) {
+    for (int64_t i = 0; i < n; i++) {
+        fth_output out = {
+            .input = &lines[i], .source = items[i].src.ids, .n_source = (int32_t)items[i].src.n};
+        if (items[i].result) {
+            out.found = items[i].result->found[items[i].at];
+            out.n_found = items[i].result->count[items[i].at];
+        }
+        FTH_TRY(take(context, &out));
+    }
+    return FTH_OK;
+}
+
+fth_err fth_generate(fth_generator *g, const fth_input *lines, int64_t n, fth_generator_take *take,
+                     void *context) {
+    item *items = calloc((size_t)n + 1, sizeof *items);
+    order *all = malloc(sizeof *all * (size_t)(n + 1));
+    fth_search_result *results = calloc((size_t)n + 1, sizeof *results);
+    int64_t n_results = 0, waiting = 0;
+    fth_err err = items && all && results ? FTH_OK : no_memory();
+    for (int64_t i = 0; i < n && err == FTH_OK; i++) {
+        err = tokenize(g, &lines[i], &items[i]);
+        size_t length = items[i].src.n ? items[i].src.n : items[i].prefix.n;
+        bool skip = items[i].empty && g->config.arch == FTH_ENCDEC; /* nothing in, nothing out */
+        if (!skip) all[waiting++] = (order){i, length};
+    }
+    if (err == FTH_OK) qsort(all, (size_t)waiting, sizeof *all, longer_first);
+    for (int64_t at = 0; at < waiting && err == FTH_OK;) {
+        int32_t count = batch_size(g, all + at, waiting - at);
+        err = search_batch(g, items, lines, all + at, count, &results[n_results]);
+        if (err == FTH_OK) n_results++;
+        at += count;
+    }
+    if (err == FTH_OK) err = hand_over(items, lines, n, take, context);
+    for (int64_t i = 0; i < n_results; i++) fth_search_result_fini(&results[i]);
+    for (int64_t i = 0; items && i < n; i++) {
+        fth_ids_fini(&items[i].src);
+        fth_ids_fini(&items[i].prefix);
+    }
+    free(results);
+    free(items);
+    free(all);
+    return err;
+}
+
+fth_generator_totals fth_generator_so_far(const fth_generator *g) {
+    return g->totals;
+}

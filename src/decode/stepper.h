@@ -1,0 +1,43 @@
+/* stepper.h: a model that generates: it encodes sources once, then takes one token for each live
+ * hypothesis at a time and gives the logits of the next.
+ *
+ * A hypothesis's keys and values lie in cache rows ("slots"), one for each of its tokens. What it
+ * has seen is a list of slots, so a beam that is copied copies numbers, not caches. */
+#ifndef FTH_DECODE_STEPPER_H
+#define FTH_DECODE_STEPPER_H
+
+#include "backend/arenas.h"
+#include "backend/program.h"
+#include "graph/batch_store.h"
+#include "model/model.h"
+
+typedef struct fth_stepper fth_stepper;
+
+typedef struct fth_stepper_spec {
+    int32_t sentences;  /* most of one batch */
+    int32_t src_tokens; /* most of one batch */
+    int32_t rows;       /* most live hypotheses */
+    int32_t length;     /* most tokens of a hypothesis, the first symbol counted */
+} fth_stepper_spec;
+
+/* The model, its device and its parameters outlive the stepper. */
+fth_err fth_stepper_new(const fth_model *model, fth_device *dev, const fth_arenas *arenas,
+                        const fth_stepper_spec *spec, fth_stepper **out);
+void fth_stepper_free(fth_stepper *s);
+
+/* Begins a batch of sources, sentences end to end (encdec; a dec model needs n_sent alone). */
+fth_err fth_stepper_begin(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
+                          const int32_t *ids);
+
+/* One row of a step. Rows come ordered by sentence. */
+typedef struct fth_step_row {
+    int32_t sentence;
+    int32_t token;  /* what the hypothesis ends with */
+    int32_t parent; /* its row in the step before, -1 in the first step */
+} fth_step_row;
+
+/* Advances: *logits [n, vocab] belongs to the stepper and is good until the next call. Histories
+ * of rows that no row names as parent are forgotten. */
+fth_err fth_stepper_step(fth_stepper *s, const fth_step_row *rows, int32_t n, const float **logits);
+
+#endif
