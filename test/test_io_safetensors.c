@@ -2,6 +2,7 @@
 #include "test_io.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/philox.h"
@@ -133,6 +134,28 @@ static void writes_a_file_without_tensors(void **state) {
     assert_int_equal(f->n, 0);
     assert_null(fth_st_find(f, "a"));
     fth_st_close(f);
+}
+
+static void writes_through_links_and_to_devices(void **state) {
+    char path[300], link[300];
+    struct stat st;
+    fth_st_file *f = NULL;
+    PATH(path, *state, "target.safetensors");
+    PATH(link, *state, "link.safetensors");
+    put_bytes(path, "old", 3);
+    assert_int_equal(symlink("target.safetensors", link), 0);
+    assert_ok(fth_st_write(link, written, N_WRITTEN, NULL, NULL, NULL));
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_ok(fth_st_open(path, &f));
+    fth_st_close(f);
+    assert_ok(fth_st_write("/dev/null", written, N_WRITTEN, NULL, NULL, NULL));
+    assert_int_equal(lstat("/dev/null", &st), 0);
+    assert_true(S_ISCHR(st.st_mode)); /* and not replaced by a file */
+    assert_failed(fth_st_write("/dev/full", written, N_WRITTEN, NULL, NULL, NULL), FTH_IO,
+                  (const char *[]){"/dev/full", "No space", NULL});
+    assert_failed(fth_st_write(*state, written, N_WRITTEN, NULL, NULL, NULL), FTH_IO,
+                  (const char *[]){"directory", NULL});
 }
 
 static void refuses_to_write(void **state) {
@@ -405,10 +428,15 @@ static void survives_mutated_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(reads_what_python_wrote),  TEST(refuses_wrong_conversions),
-        TEST(writes_what_it_reads),     TEST(writes_a_file_without_tensors),
-        TEST(refuses_to_write),         TEST(converts_while_writing),
-        TEST(names_what_a_model_lacks), TEST(refuses_malformed_files),
+        TEST(reads_what_python_wrote),
+        TEST(refuses_wrong_conversions),
+        TEST(writes_what_it_reads),
+        TEST(writes_a_file_without_tensors),
+        TEST(writes_through_links_and_to_devices),
+        TEST(refuses_to_write),
+        TEST(converts_while_writing),
+        TEST(names_what_a_model_lacks),
+        TEST(refuses_malformed_files),
         TEST(survives_mutated_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
