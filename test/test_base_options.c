@@ -424,6 +424,7 @@ static void help_shows_every_option(void **state) {
             printf("%s", text);
             fail_msg("the help text lacks: %s", parts[i]);
         }
+    assert_null(strstr(text, "(default\n"));
     for (const char *p = text; *p; p++) { /* no line is too long */
         assert_true(strcspn(p, "\n") <= 100);
         p += strcspn(p, "\n");

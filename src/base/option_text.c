@@ -96,6 +96,12 @@ static fth_err add_about(const fth_option *o, fth_str *out) {
     return fth_str_addf(out, " (%s%s)", *o->standard ? "default " : "no default", o->standard);
 }
 
+/* The length of what stays on one line: a word, or a short remark in parentheses. */
+static size_t piece_length(const char *text) {
+    size_t remark = *text == '(' ? strcspn(text, ")") + 1 : 0;
+    return remark && remark <= 30 && text[remark - 1] ? remark : strcspn(text, " ");
+}
+
 /* Appends text from column on, broken at blanks. at is the column reached so far. */
 static fth_err add_wrapped(const char *text, size_t column, size_t at, fth_str *out) {
     bool first = true; /* the first word of a line stands wherever it must */
@@ -106,7 +112,7 @@ static fth_err add_wrapped(const char *text, size_t column, size_t at, fth_str *
     FTH_TRY(fth_str_addf(out, "%*s", (int)(column - at), ""));
     at = column;
     while (*text) {
-        size_t length = strcspn(text, " ");
+        size_t length = piece_length(text);
         if (!first && at + 1 + length > WIDTH) {
             FTH_TRY(fth_str_addf(out, "\n%*s", (int)column, ""));
             at = column;
