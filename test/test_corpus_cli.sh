@@ -1,0 +1,80 @@
+#!/bin/sh
+# fathom corpus: files, standard output, and what bad input gets.
+set -eu
+fathom=$1
+tree=$(mktemp -d)
+trap 'chmod -R u+w "$tree"; rm -rf "$tree"' EXIT
+
+fail() {
+    echo "test_corpus_cli: $*" >&2
+    exit 1
+}
+
+# refuses STATUS MESSAGE OPTION...: the command fails with this one line and leaves no file behind
+refuses() {
+    want=$1
+    message=$2
+    shift 2
+    status=0
+    "$fathom" corpus "$@" >"$tree/out" 2>"$tree/err" || status=$?
+    [ $status -eq "$want" ] || fail "$*: exit status $status, not $want"
+    [ "$(cat "$tree/err")" = "fathom: $message" ] || fail "$*: said $(cat "$tree/err")"
+    [ ! -s "$tree/out" ] || fail "$*: printed something"
+    [ ! -e "$tree/bad" ] || fail "$*: left something behind"
+}
+
+"$fathom" corpus --pair fr-es --out "$tree/a/b" --sentences 1000 --valid 30 --test 20 2>"$tree/err"
+[ "$(ls -A "$tree/a/b" | tr '\n' ' ')" = "test.es test.fr train.es train.fr valid.es valid.fr " ] ||
+    fail "wrong files: $(ls -A "$tree/a/b")"
+for count in train:1000 valid:30 test:20; do
+    for language in fr es; do
+        file=$tree/a/b/${count%:*}.$language
+        [ "$(wc -l <"$file")" -eq "${count#*:}" ] || fail "$file has not ${count#*:} lines"
+        [ "$(sort -u "$file" | wc -l)" -eq "${count#*:}" ] || fail "$file has a line twice"
+    done
+done
+
+# the same seed gives the same bytes, another one gives others
+"$fathom" corpus --pair fr-es --out "$tree/again" --sentences 1000 --valid 30 --test 20 2>"$tree/err"
+diff -r "$tree/a/b" "$tree/again" || fail "the same seed gave another corpus"
+"$fathom" corpus --pair fr-es --out "$tree/again" --sentences 1000 --valid 30 --test 20 --seed 2 \
+    --force 2>"$tree/err"
+cmp -s "$tree/a/b/train.fr" "$tree/again/train.fr" && fail "another seed gave the same corpus"
+
+# standard output has the training pairs, as many as wanted or without end
+paste "$tree/a/b/train.fr" "$tree/a/b/train.es" >"$tree/pairs"
+"$fathom" corpus --pair fr-es --out - --sentences 1000 | cmp - "$tree/pairs"
+"$fathom" corpus --pair fr-es --out - | head -n 1000 | cmp - "$tree/pairs"
+
+refuses 2 '--out FOLDER is missing' --pair en-de
+refuses 2 'pair "ende" is not two of en, de, fr, es with a dash (en-de)' --out "$tree/bad" --pair ende
+refuses 2 'pair "en-it": there is no language "it", only en, de, fr and es' --out "$tree/bad" \
+    --pair en-it
+refuses 2 'pair "de-de": the two languages must differ' --out "$tree/bad" --pair de-de
+refuses 2 'corpus: 5001 test phrases: this level has 5000 different ones' --out "$tree/bad" \
+    --level simple --test 5001
+refuses 2 "$tree/a/b/train.fr is there already (--force replaces it)" --pair fr-es --out "$tree/a/b"
+for option in --sentences --valid --test --seed; do
+    status=0
+    "$fathom" corpus --out "$tree/bad" $option -1 2>"$tree/err" || status=$?
+    [ $status -eq 2 ] || fail "$option -1: exit status $status"
+    grep -q "^fathom: $option.*-1" "$tree/err" || fail "$option -1: said $(cat "$tree/err")"
+done
+
+# a folder that cannot be
+: >"$tree/file"
+status=0
+"$fathom" corpus --out "$tree/file/x" 2>"$tree/err" || status=$?
+[ $status -ne 0 ] && grep -q "^fathom: $tree/file" "$tree/err" || fail "said $(cat "$tree/err")"
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir "$tree/read-only"
+    chmod a-w "$tree/read-only"
+    status=0
+    "$fathom" corpus --out "$tree/read-only/x" 2>"$tree/err" || status=$?
+    [ $status -eq 1 ] && grep -q "^fathom: $tree/read-only" "$tree/err" ||
+        fail "said $(cat "$tree/err")"
+fi
+status=0
+"$fathom" corpus --out - --sentences 100000 2>"$tree/err" >/dev/full || status=$?
+[ $status -eq 1 ] && grep -q '^fathom: standard output: cannot write' "$tree/err" ||
+    fail "said $(cat "$tree/err")"
