@@ -1,0 +1,72 @@
+#include "metric/wer.h"
+
+#include "metric/unicode.h"
+#include "metric/words.h"
+
+typedef struct work {
+    fth_str lower;
+    fth_vocab vocab;
+    fth_align align;
+    fth_word_ids hyp, ref;
+} work;
+
+/* The length in bytes of the separator at t.text[i]: a space, or a run of white space. */
+static size_t separator(fth_text t, size_t i) {
+    size_t from = i, n, spaces = 0;
+    int blank = t.text[i] == ' ';
+    for (; i < t.length && fth_is_space(fth_code_point(t.text + i, &n)); i += n) spaces++;
+    return blank || spaces > 1 ? i - from : 0;
+}
+
+static fth_err jiwer_words(fth_vocab *v, fth_text t, fth_word_ids *out) {
+    size_t word = 0, n;
+    uint32_t id;
+    out->n = 0;
+    for (size_t i = 0; i <= t.length; i += n) {
+        size_t gap = i < t.length ? separator(t, i) : 0;
+        if ((gap || i == t.length) && i > word) {
+            FTH_TRY(fth_vocab_id(v, (fth_text){t.text + word, i - word}, &id));
+            FTH_TRY(fth_word_ids_add(out, id));
+        }
+        if (i == t.length) break;
+        fth_code_point(t.text + i, &n);
+        if (gap) n = gap, word = i + gap;
+    }
+    return FTH_OK;
+}
+
+static fth_err symbols_of(fth_text line, const fth_wer_options *o, work *w, fth_word_ids *out) {
+    if (o->lowercase) {
+        fth_str_clear(&w->lower);
+        FTH_TRY(fth_add_lower(&w->lower, line));
+        line = fth_str_view(&w->lower);
+    }
+    line = fth_strip(line);
+    return o->characters ? fth_code_points(line, out) : jiwer_words(&w->vocab, line, out);
+}
+
+fth_err fth_wer_corpus(const fth_pairs *c, const fth_wer_options *o, fth_wer *out) {
+    work w = {0};
+    fth_err err = FTH_OK;
+    fth_edits *e = &out->edits;
+    *out = (fth_wer){0};
+    for (size_t i = 0; i < c->n; i++) {
+        FTH_TRY_OR(err, symbols_of(c->hyp[i], o, &w, &w.hyp), done);
+        FTH_TRY_OR(err, symbols_of(c->ref[0][i], o, &w, &w.ref), done);
+        FTH_TRY_OR(err, fth_align_edits(&w.align, w.ref.id, w.ref.n, w.hyp.id, w.hyp.n, e), done);
+    }
+    int64_t errors = e->substitutions + e->deletions + e->insertions;
+    int64_t ref_len = e->hits + e->substitutions + e->deletions;
+    out->score = ref_len ? (double)errors / (double)ref_len : (double)e->insertions;
+done:
+    fth_str_fini(&w.lower);
+    fth_vocab_fini(&w.vocab);
+    fth_align_fini(&w.align);
+    fth_word_ids_fini(&w.hyp);
+    fth_word_ids_fini(&w.ref);
+    return err;
+}
+
+fth_err fth_wer_signature(const fth_sig *sig, const fth_wer_options *o, fth_str *out) {
+    return fth_signature(sig, o->lowercase ? "case:lc" : "case:mixed", out);
+}
