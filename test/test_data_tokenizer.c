@@ -148,6 +148,89 @@ static void characters_keep_their_spaces(void **state) {
     fth_tokenizer_free(t);
 }
 
+/* A line of random words, some of them strange, with runs of spaces. */
+static size_t strange_line(fth_rng *rng, char *line, size_t room) {
+    static const char *const words[] = {
+        "the",
+        "cat",
+        "running",
+        "Gr\xc3\xbc\xc3\x9f"
+        "e!",
+        "zebra-crossing",
+        "\xe2\x98\x83",
+        "a\xe2\x98\x83\xe2\x98\x84",
+        "\xe2\x96\x81",
+        "\xe2\x96\x81the",
+        "\xef\xbc\xa1\xef\xbd\x82",
+        "\xc2\xbd",
+        "e\xcc\x81",
+        "\xcc\x81",
+        "\xe3\x80\x80",
+        "a\xe3\x80\x80"
+        "b",
+        "\xe2\x80\x8b",
+        "\xc2\xa0x\xc2\xa0",
+        "\t",
+        "a\tb",
+        "<sep>",
+        "x<sep>y",
+        "<unk>",
+        "\xc2\xa8",
+        "</s>",
+        "ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo"};
+    size_t used = 0;
+    for (uint64_t n = fth_rng_below(rng, 12); n; n--)
+        used += (size_t)snprintf(line + used, room - used, "%s%s",
+                                 words[fth_rng_below(rng, sizeof words / sizeof *words)],
+                                 &"   "[fth_rng_below(rng, 4)]);
+    return used;
+}
+
+/* The cache changes no id, whatever the model and the text. */
+static void cached_is_the_same(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        int32_t size;
+        int bytes;
+        const char *symbols, *normalization;
+    } cases[] = {{"bpe", 120, 0, "", NULL},
+                 {"bpe", 400, 1, "<sep>", NULL},
+                 {"bpe", 120, 0, "<sep>", "identity"},
+                 {"bpe", 120, 0, "the cat,<sep>", NULL},
+                 {"unigram", 70, 0, "<sep>", NULL},
+                 {"word", 0, 0, "", NULL},
+                 {"char", 0, 0, "", NULL}};
+    char line[2048];
+    fth_rng rng;
+    fth_rng_init(&rng, 8, 0);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        fth_tokenizer_spec spec = {cases[c].type,  cases[c].size,    1.0,
+                                   cases[c].bytes, cases[c].symbols, cases[c].normalization};
+        fth_word_cache cache = {0};
+        fth_tokenizer *t = NULL;
+        char *model = NULL;
+        size_t size;
+        assert_ok(train(&spec, &model, &size));
+        assert_ok(fth_tokenizer_parse(model, size, "model", &t));
+        assert_ok(fth_word_cache_init(&cache));
+        for (int i = 0; i < 500; i++) {
+            size_t length = strange_line(&rng, line, sizeof line);
+            fth_ids plain = {0}, cached = {0};
+            assert_ok(fth_tokenizer_encode(t, line, length, &plain));
+            assert_ok(fth_tokenizer_encode_cached(t, &cache, line, length, &cached));
+            int same =
+                plain.n == cached.n && (!plain.n || !memcmp(plain.ids, cached.ids, 4 * plain.n));
+            if (!same) fail_msg("case %zu: '%s': %zu and %zu ids", c, line, plain.n, cached.n);
+            fth_ids_fini(&plain);
+            fth_ids_fini(&cached);
+        }
+        fth_word_cache_fini(&cache);
+        fth_tokenizer_free(t);
+        free(model);
+    }
+}
+
 static void special_ids_give_no_text(void **state) {
     (void)state;
     fth_tokenizer *t = make("bpe", 100, 0, "");
@@ -343,6 +426,7 @@ int main(void) {
         TEST(bytes_instead_of_unknown),
         TEST(words_are_counted_one_by_one),
         TEST(characters_keep_their_spaces),
+        TEST(cached_is_the_same),
         TEST(special_ids_give_no_text),
         TEST(the_same_text_gives_the_same_model),
         TEST(impossible_sizes_name_the_bound),

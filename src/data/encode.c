@@ -64,13 +64,14 @@ static size_t count_words(const char *text, size_t length) {
     return words;
 }
 
-static fth_err cut_block(const fth_encode_options *o, block *b) {
+static fth_err cut_block(const fth_encode_options *o, fth_word_cache caches[2], block *b) {
     for (int i = 0; i < b->n; i++) {
         entry *e = &b->entries[i];
         for (int s = 0; s < e->sides; s++) {
             const char *text = b->text.text + e->text[s];
             e->ids[s] = b->ids[s].n;
-            FTH_TRY(fth_tokenizer_encode(o->tokenizer[s], text, e->length[s], &b->ids[s]));
+            FTH_TRY(fth_tokenizer_encode_cached(o->tokenizer[s], &caches[s], text, e->length[s],
+                                                &b->ids[s]));
             e->n[s] = b->ids[s].n - e->ids[s];
             e->words[s] = count_words(text, e->length[s]);
         }
@@ -80,13 +81,16 @@ static fth_err cut_block(const fth_encode_options *o, block *b) {
 
 static void *cutter(void *argument) {
     ring *r = argument;
+    fth_word_cache caches[2] = {{0}};
+    fth_err started = fth_word_cache_init(&caches[0]);
+    if (!started) started = fth_word_cache_init(&caches[1]);
     pthread_mutex_lock(&r->lock);
     for (;;) {
         while (r->taken == r->filled && !r->stop) pthread_cond_wait(&r->to_cut, &r->lock);
         if (r->stop) break;
         block *b = &r->blocks[r->taken++ % r->n_blocks];
         pthread_mutex_unlock(&r->lock);
-        fth_err err = cut_block(r->options, b);
+        fth_err err = started ? started : cut_block(r->options, caches, b);
         char *message = err == FTH_OK ? NULL : strdup(fth_error_message());
         pthread_mutex_lock(&r->lock);
         b->err = err;
@@ -95,6 +99,7 @@ static void *cutter(void *argument) {
         pthread_cond_signal(&r->cut);
     }
     pthread_mutex_unlock(&r->lock);
+    for (int s = 0; s < 2; s++) fth_word_cache_fini(&caches[s]);
     return NULL;
 }
 

@@ -20,6 +20,8 @@ typedef enum fth_spm_type {
 typedef struct fth_spm_facts {
     fth_spm_type type;
     int has_charmap; /* the text is changed before it is cut (NFKC and such) */
+    int by_words;    /* what stands between two spaces is changed and cut on its own: no rule of the
+                        normaliser reaches over a space, and spaces are treated in the usual way */
 } fth_spm_facts;
 
 /* FTH_BAD_INPUT when the file is no SentencePiece model or has a normaliser that is not sound. */

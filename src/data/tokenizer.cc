@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,7 @@ struct fth_tokenizer {
     fth_special_ids special;
     int32_t pieces; /* of the model itself */
     bool own_words; /* the lines are cut into words here, see encode_words */
+    bool by_words;  /* words can be cut one by one, see cuts_by_words */
 };
 
 namespace {
@@ -210,6 +212,21 @@ fth_err find_special(fth_tokenizer *t, const char *name) {
     return FTH_OK;
 }
 
+/* A line gives the same ids whether it is cut as a whole or word by word. So it is with BPE when no
+ * piece reaches over a space: each merge happens inside of a word. (Unigram adds up the scores of
+ * a whole line, and may round differently.) The bare mark of a space has to be a piece, or unknown
+ * pieces of neighbouring words would be joined. */
+bool cuts_by_words(const fth_tokenizer &t, const fth_spm_facts &facts) {
+    if (facts.type != FTH_SPM_BPE || !facts.by_words) return false;
+    if (t.processor.PieceToId(SPACE_MARK) == t.special.unk) return false;
+    for (int32_t id = 0; id < t.pieces; id++) {
+        const std::string &piece = t.processor.IdToPiece(id);
+        if (piece.find(SPACE_MARK, 1) != std::string::npos || piece.find(' ') != std::string::npos)
+            return false;
+    }
+    return true;
+}
+
 fth_err parse(const void *data, size_t size, const char *name, fth_tokenizer **out) {
     sentencepiece::logging::SetMinLogLevel(SILENT);
     fth_spm_facts facts;
@@ -222,6 +239,7 @@ fth_err parse(const void *data, size_t size, const char *name, fth_tokenizer **o
                         reason(status).c_str());
     FTH_TRY(find_special(t.get(), name));
     t->own_words = facts.type == FTH_SPM_WORD && !facts.has_charmap;
+    t->by_words = cuts_by_words(*t, facts);
     *out = t.release();
     return FTH_OK;
 }
@@ -253,6 +271,37 @@ fth_err encode(const fth_tokenizer *t, std::string_view text, fth_ids *out) {
     auto status = t->processor.Encode(text, &ids);
     if (!status.ok()) return fth_fail(FTH_FAILED, "SentencePiece: %s", reason(status).c_str());
     return append(out, ids);
+}
+
+/* One word, without spaces. */
+fth_err encode_word(const fth_tokenizer *t, fth_word_cache *cache, std::string_view word,
+                    fth_ids *out) {
+    if (word.size() > FTH_CACHED_BYTES) return encode(t, word, out);
+    fth_cached_word *place = fth_word_cache_place(cache, word.data(), word.size());
+    if (!fth_cached(place, word.data(), word.size())) {
+        size_t before = out->n;
+        FTH_TRY(encode(t, word, out));
+        fth_cache_word(place, word.data(), word.size(), out->ids + before, out->n - before);
+        return FTH_OK;
+    }
+    FTH_TRY(fth_ids_reserve(out, place->n));
+    memcpy(out->ids + out->n, place->ids, place->n * sizeof *out->ids);
+    out->n += place->n;
+    return FTH_OK;
+}
+
+fth_err encode_cached(const fth_tokenizer *t, fth_word_cache *cache, std::string_view text,
+                      fth_ids *out) {
+    /* a space mark in the text itself is a space to SentencePiece, but not here */
+    if (!t->by_words || text.find(SPACE_MARK) != std::string_view::npos)
+        return encode(t, text, out);
+    FTH_TRY(fth_ids_reserve(out, 1)); /* never NULL, not even for an empty line */
+    for (size_t at = text.find_first_not_of(' '); at != std::string_view::npos;) {
+        size_t end = std::min(text.find(' ', at), text.size());
+        FTH_TRY(encode_word(t, cache, text.substr(at, end - at), out));
+        at = text.find_first_not_of(' ', end);
+    }
+    return FTH_OK;
 }
 
 fth_err decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {
@@ -308,6 +357,11 @@ fth_special_ids fth_tokenizer_special(const fth_tokenizer *t) {
 fth_err fth_tokenizer_encode(const fth_tokenizer *t, const char *text, size_t length,
                              fth_ids *out) {
     return guarded("tokenizer", [&] { return encode(t, {text, length}, out); });
+}
+
+fth_err fth_tokenizer_encode_cached(const fth_tokenizer *t, fth_word_cache *cache, const char *text,
+                                    size_t length, fth_ids *out) {
+    return guarded("tokenizer", [&] { return encode_cached(t, cache, {text, length}, out); });
 }
 
 fth_err fth_tokenizer_decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {

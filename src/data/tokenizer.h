@@ -15,6 +15,7 @@ extern "C" {
 #include "base/error.h"
 #include "base/str.h"
 #include "data/ids.h"
+#include "data/word_cache.h"
 
 /* The special ids of every tokenizer that is trained here (CONTRACTS 1.1). */
 enum { FTH_BOS = 0, FTH_PAD = 1, FTH_EOS = 2, FTH_UNK = 3 };
@@ -59,6 +60,10 @@ fth_special_ids fth_tokenizer_special(const fth_tokenizer *t);
 
 /* Appends the ids of a line; no bos, no eos. */
 fth_err fth_tokenizer_encode(const fth_tokenizer *t, const char *text, size_t length, fth_ids *out);
+
+/* The same ids, from the cache where it can: many times faster on long texts. */
+fth_err fth_tokenizer_encode_cached(const fth_tokenizer *t, fth_word_cache *cache, const char *text,
+                                    size_t length, fth_ids *out);
 
 /* Appends the text of ids; bos, eos and pad give none. FTH_BAD_INPUT for an id out of range. */
 fth_err fth_tokenizer_decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out);
