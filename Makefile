@@ -49,12 +49,12 @@ test-cuda: packages-test ## the tests that need an NVIDIA GPU
 demo: packages-demo all ## train, translate, score and draw, from nothing, in minutes
 	scripts/demo
 
-demo-compare: packages-demo all ## the same for several methods, side by side
-	scripts/demo-compare
+demo-compare: packages-demo all ## the same for plain Post-LN too, both curves in one picture
+	scripts/demo compare
 
-bench: all ## how fast training and generation are on this machine
-	build/fathom bench train
-	build/fathom bench generate
+bench: all ## how fast training is on this machine
+	build/fathom bench train --encoder-layers 6 --decoder-layers 6 --profile
+	build/fathom bench train --encoder-layers 18 --decoder-layers 18 --d-model 64 --ffn-dim 128 --heads 2
 
 format: packages-lint ## bring all sources into shape
 	scripts/format

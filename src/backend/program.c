@@ -330,7 +330,23 @@ const double *fth_program_times(const fth_program *p) {
     return p->seconds;
 }
 
-/* ---- looking for the first value that went wrong ---- */
+/* ---- operation by operation ---- */
+
+fth_err fth_program_walk(fth_program *p, const fth_batch *batch, const fth_step *step,
+                         fth_program_visit *before, fth_program_visit *after, void *context) {
+    FTH_TRY(load(p, batch, step));
+    for (int32_t i = 0; i < p->graph.n_ops; i++) {
+        if (before) FTH_TRY(before(context, &p->graph.op[i]));
+        FTH_TRY(run_one(p, &p->graph.op[i]));
+        if (after) FTH_TRY(after(context, &p->graph.op[i]));
+    }
+    return FTH_OK;
+}
+
+typedef struct search_state {
+    fth_program *program;
+    int32_t found;
+} search_state;
 
 static fth_err has_nonfinite(fth_program *p, fth_val v, bool *bad) {
     int64_t n = fth_program_rows(p, v) * p->tensor[v].width;
@@ -344,20 +360,20 @@ static fth_err has_nonfinite(fth_program *p, fth_val v, bool *bad) {
     return err;
 }
 
-fth_err fth_program_find_nonfinite(fth_program *p, const fth_batch *batch, const fth_step *step,
-                                   int32_t *op) {
-    *op = -1;
-    FTH_TRY(load(p, batch, step));
-    for (int32_t i = 0; i < p->graph.n_ops; i++) {
-        FTH_TRY(run_one(p, &p->graph.op[i]));
-        for (int k = 0; k < p->graph.op[i].n_out; k++) {
-            bool bad = false;
-            if (p->graph.op[i].out[k]) FTH_TRY(has_nonfinite(p, p->graph.op[i].out[k], &bad));
-            if (bad) {
-                *op = i;
-                return FTH_OK;
-            }
-        }
+static fth_err look_at_outputs(void *context, const fth_op *op) {
+    search_state *s = context;
+    for (int k = 0; s->found < 0 && k < op->n_out; k++) {
+        bool bad = false;
+        if (op->out[k]) FTH_TRY(has_nonfinite(s->program, op->out[k], &bad));
+        if (bad) s->found = (int32_t)(op - s->program->graph.op);
     }
     return FTH_OK;
+}
+
+fth_err fth_program_find_nonfinite(fth_program *p, const fth_batch *batch, const fth_step *step,
+                                   int32_t *op) {
+    search_state s = {.program = p, .found = -1};
+    fth_err err = fth_program_walk(p, batch, step, NULL, look_at_outputs, &s);
+    *op = s.found;
+    return err;
 }

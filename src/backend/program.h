@@ -52,8 +52,12 @@ int32_t fth_program_recomputed(const fth_program *p);
 void fth_program_profile(fth_program *p, bool on);
 const double *fth_program_times(const fth_program *p); /* [FTH_N_KINDS] */
 
-/* Runs the operations one by one and finds the first whose output is not finite. *op gets its index
- * or -1. */
+/* Runs the operations one by one, with a call before and after each (either may be NULL). */
+typedef fth_err fth_program_visit(void *context, const fth_op *op);
+fth_err fth_program_walk(fth_program *p, const fth_batch *batch, const fth_step *step,
+                         fth_program_visit *before, fth_program_visit *after, void *context);
+
+/* Walks and finds the first operation whose output is not finite: *op is its index, or -1. */
 fth_err fth_program_find_nonfinite(fth_program *p, const fth_batch *batch, const fth_step *step,
                                    int32_t *op);
 

@@ -13,6 +13,8 @@
     X(STR, save_dir, "run", FTH_SHOWN_AS("FOLDER"),                                                \
       "run folder: checkpoints, log.jsonl, config.yaml; an unfinished run there goes on")          \
     X(STR, restore_file, "", FTH_SHOWN_AS("MODEL"), "start from the weights of this model")        \
+    X(BOOL, reset_schedule, "false", FTH_ANY,                                                      \
+      "with --restore-file: begin the method's schedule anew, instead of at its end")              \
     X(I64, seed, "1", FTH_MIN(0), "of initial values, dropout and the order of the data")          \
     X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
       "source tokens, and target tokens, of a batch at most")                                      \
@@ -57,7 +59,8 @@ static fth_err make_spec(const train_options *o, const fth_model_options *m,
                            .judge_after = o->judge_after,
                            .stop_seconds = o->stop_time_hours * 3600,
                            .memory_budget = (int64_t)o->memory_budget,
-                           .strict = o->strict};
+                           .strict = o->strict,
+                           .reset_schedule = o->reset_schedule};
     if (!fth_option_was_set(groups, N_GROUPS, "judge_after"))
         spec->judge_after = a->warmup_updates > 400 ? a->warmup_updates : 400;
     FTH_TRY(fth_config_from_options(m, &spec->config));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "method/depth_gain.h"
+#include "method/fold.h"
 
 enum { SLOT = 0 }; /* of the step: alpha_t */
 enum { STEPS, END };
@@ -53,6 +54,23 @@ static double lr_scale(const fth_method_state *s, fth_role role, int64_t t) {
     return reached(s, t);
 }
 
+/* Exact at any step: the branch's last map takes alpha over. */
+static fth_err fold(fth_fold *f) {
+    double slots[FTH_STEP_SLOTS];
+    fth_method_step(f->state, f->state->config->step, slots);
+    for (int stack = FTH_ENCODER; stack <= FTH_DECODER; stack++)
+        fth_fold_scale_branches(f, (fth_stack)stack, slots[SLOT]);
+    return FTH_OK;
+}
+
+static void settle(fth_config *c) {
+    fth_method_option *o = c->options;
+    while (o < c->options + c->n_options && strcmp(o->key, "steps") != 0) o++;
+    if (o == c->options + FTH_MAX_METHOD_OPTIONS) return;
+    if (o == c->options + c->n_options) c->n_options++;
+    *o = (fth_method_option){.key = "steps", .type = FTH_OPT_NUMBER, .number = 1};
+}
+
 static const char *warn(const fth_method_state *s, int64_t tokens_per_update) {
     if (tokens_per_update >= 32000 || strcmp(fth_option_text(s, "branch_lr"), "full") != 0)
         return NULL;
@@ -70,6 +88,7 @@ static const fth_option_spec options[] = {
 
 const fth_method fth_method_branchnorm = {
     .id = "branchnorm",
+    .standard = true,
     .title = "BranchNorm",
     .paper = "Liu et al. 2023, arXiv 2305.02790",
     .equation = "x <- LN(x + alpha_t D(G(x))), alpha_t = min(1, t/T)",
@@ -84,4 +103,6 @@ const fth_method fth_method_branchnorm = {
     .step = step,
     .lr_scale = lr_scale,
     .warn = warn,
+    .fold = fold,
+    .settle = settle,
 };

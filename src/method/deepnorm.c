@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "method/depth_gain.h"
+#include "method/fold.h"
 
 /* Places in state->number, by stack. */
 enum { ALPHA, BETA = 2 };
@@ -34,10 +35,24 @@ static fth_init init(const fth_method_state *s, const fth_param *p, fth_init bas
     return fth_depth_rule(p, base, s->number[BETA + p->stack]);
 }
 
+/* LN_eps(alpha x + F) = LN_{eps / alpha^2}(x + F / alpha) */
+static fth_err fold_config(fth_fold *f) {
+    const double *alpha = f->state->number + ALPHA;
+    f->config->encoder_layer_norm_eps /= alpha[FTH_ENCODER] * alpha[FTH_ENCODER];
+    f->config->decoder_layer_norm_eps /= alpha[FTH_DECODER] * alpha[FTH_DECODER];
+    return FTH_OK;
+}
+
+static fth_err fold(fth_fold *f) {
+    for (int stack = FTH_ENCODER; stack <= FTH_DECODER; stack++)
+        fth_fold_scale_branches(f, (fth_stack)stack, 1 / f->state->number[ALPHA + stack]);
+    return FTH_OK;
+}
+
 static const fth_option_spec options[] = {
-    {"alpha_scale", "number", "1", 0, 1e6, "multiplies the formula's alpha"},
+    {"alpha_scale", "number", "1", 1e-6, 1e6, "multiplies the formula's alpha"},
     {"beta_scale", "number", "1", 0, 1e6, "multiplies the formula's beta"},
-    {"alpha", "number", "by the formula", 0, 1e6, "replaces alpha in both stacks"},
+    {"alpha", "number", "by the formula", 1e-6, 1e6, "replaces alpha in both stacks"},
     {"beta", "number", "by the formula", 0, 1e6, "replaces beta in both stacks"},
     {0}};
 
@@ -54,4 +69,6 @@ const fth_method fth_method_deepnorm = {
     .resolve = resolve,
     .join = join,
     .init = init,
+    .fold_config = fold_config,
+    .fold = fold,
 };

@@ -2,7 +2,7 @@
  * (METHODS B.13). */
 #include <math.h>
 
-#include "method/method.h"
+#include "method/fold.h"
 
 static fth_init init(const fth_method_state *s, const fth_param *p, fth_init base) {
     if (p->layer < 0 || !fth_role_is_matrix(p->role)) return base;
@@ -11,6 +11,12 @@ static fth_init init(const fth_method_state *s, const fth_param *p, fth_init bas
 
 static const fth_option_spec options[] = {
     {"power", "number", "0.5", 0, 10, "0.5 is the paper's, 0.25 the official code's"}, {0}};
+
+/* It is plain Post-LN: only the name changes. */
+static fth_err fold(fth_fold *f) {
+    (void)f;
+    return FTH_OK;
+}
 
 const fth_method fth_method_dsinit = {
     .id = "dsinit",
@@ -23,4 +29,5 @@ const fth_method fth_method_dsinit = {
     .norm = FTH_NORM_POST,
     .options = options,
     .init = init,
+    .fold = fold,
 };

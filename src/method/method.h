@@ -45,6 +45,8 @@ struct fth_fold;
 
 typedef struct fth_method {
     const char *id;        /* the name of the flag */
+    bool standard;         /* what --method is when it is not given: exactly one has it */
+    bool plain;            /* the one that others fold to: exactly one has it */
     const char *title;     /* its name in the papers, with another one that is used */
     const char *paper;     /* authors, year, reference */
     const char *equation;  /* one line of text */
@@ -93,8 +95,13 @@ typedef struct fth_method {
     const char *(*profiled)(const fth_method_state *state, fth_sub sub);
     /* One line of advice for a run of this size, or NULL. */
     const char *(*warn)(const fth_method_state *state, int64_t tokens_per_update);
-    /* Turns parameters into those of plain Post-LN. NULL: it cannot, export_to says why. */
+    /* Fold to plain Post-LN (fold.h): first the configuration (NULL: nothing changes), then the
+     * values. fold NULL: it cannot, export_to says why. */
+    fth_err (*fold_config)(struct fth_fold *fold);
     fth_err (*fold)(struct fth_fold *fold);
+    /* Makes a configuration whose schedule is at its end, for a run that starts from trained
+     * weights. NULL: there is no schedule. */
+    void (*settle)(fth_config *config);
 } fth_method;
 
 #define METHOD(name) extern const fth_method fth_method_##name;
@@ -105,6 +112,8 @@ typedef struct fth_method {
 const fth_method *const *fth_methods(void);
 /* NULL: not there. */
 const fth_method *fth_method_find(const char *id);
+const fth_method *fth_method_default(void);
+const fth_method *fth_method_plain(void);
 
 /* Finds config's method, checks its options by its table and computes its constants. */
 fth_err fth_method_resolve(const fth_config *config, fth_method_state *out);

@@ -2,7 +2,7 @@
  * the smallest (METHODS B.3). */
 #include <string.h>
 
-#include "method/method.h"
+#include "method/fold.h"
 
 static fth_init init(const fth_method_state *s, const fth_param *p, fth_init base) {
     bool query_or_key = p->role == FTH_ROLE_Q || p->role == FTH_ROLE_K;
@@ -13,6 +13,12 @@ static fth_init init(const fth_method_state *s, const fth_param *p, fth_init bas
 
 static const fth_option_spec options[] = {
     {"scope", "all|vo12", "all", 0, 0, "which matrices: all six, or W_v W_o W_1 W_2"}, {0}};
+
+/* It is plain Post-LN: only the name changes. */
+static fth_err fold(fth_fold *f) {
+    (void)f;
+    return FTH_OK;
+}
 
 const fth_method fth_method_postln_init = {
     .id = "postln-init",
@@ -25,4 +31,5 @@ const fth_method fth_method_postln_init = {
     .norm = FTH_NORM_POST,
     .options = options,
     .init = init,
+    .fold = fold,
 };

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "graph/positions.h"
 #include "model/build.h"
 
 static fth_init embedding_init(const fth_config *c) {
@@ -25,21 +26,15 @@ static fth_val token_table(fth_build *w, fth_stack stack) {
     return table;
 }
 
-/* fairseq's table: sines in the first half, cosines in the second; the k-th token (from 0) is at
- * position k + 2. */
 static fth_val sinusoidal_table(fth_build *w) {
-    int64_t rows = w->config->max_positions, d = w->config->d_model, half = d / 2;
-    double *table = calloc((size_t)(rows * d), sizeof *table);
+    int64_t rows = w->config->max_positions, d = w->config->d_model;
+    double *table = malloc(sizeof *table * (size_t)(rows * d));
     if (!table) {
         w->b.graph->err = fth_fail(FTH_NO_MEMORY, "no memory for %lld positions", (long long)rows);
         return 0;
     }
     for (int64_t k = 0; k < rows; k++)
-        for (int64_t i = 0; i < half; i++) {
-            double angle = (double)(k + 2) * exp(-(double)i * log(10000.0) / (double)(half - 1));
-            table[k * d + i] = sin(angle);
-            table[k * d + half + i] = cos(angle);
-        }
+        for (int64_t i = 0; i < d; i++) table[k * d + i] = fth_sinusoid(k, i, d);
     fth_val v = fth_constant(&w->b, rows, d, table);
     free(table);
     return v;

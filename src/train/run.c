@@ -14,6 +14,7 @@
 #include "train/health.h"
 #include "train/keep.h"
 #include "train/layers.h"
+#include "train/profile.h"
 #include "train/run_log.h"
 #include "train/signals.h"
 #include "train/weights.h"
@@ -118,6 +119,9 @@ static fth_err open_model(run *r) {
     fth_config config = r->spec->config;
     FTH_TRY(complete_config(r, &config));
     FTH_TRY(check_lengths(r));
+    const fth_method *method = fth_method_find(config.method);
+    if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
+        method->settle(&config);
     return fth_model_init(&r->model, &config);
 }
 
@@ -172,6 +176,22 @@ static fth_err load_weights_of(run *r, const char *folder) {
     return err;
 }
 
+/* The profiling pass reads the first batch; training begins with it all the same. */
+static fth_err profile(run *r) {
+    fth_packed packed = {0};
+    int64_t capacity[FTH_N_EXTENTS];
+    fth_trainer_spec size = {.src_tokens = r->spec->max_tokens,
+                             .tgt_tokens = r->spec->max_tokens,
+                             .max_len = longest(r)};
+    fth_capacities(&size, capacity);
+    fth_err err = fth_packed_init(&packed, (int32_t)r->spec->max_tokens);
+    if (err == FTH_OK) err = fth_batcher_next(r->batcher, &packed);
+    if (err == FTH_OK) err = fth_store_packed(&r->stores[0], &packed, &r->model.config, 0);
+    if (err == FTH_OK) err = fth_profile(&r->trainer, r->batches[0], capacity);
+    fth_packed_fini(&packed);
+    return err;
+}
+
 static fth_err start_fresh(run *r) {
     if (r->spec->restore_file[0]) return load_weights_of(r, r->spec->restore_file);
     float *flat = malloc(sizeof *flat * (size_t)r->model.params.size);
@@ -179,6 +199,7 @@ static fth_err start_fresh(run *r) {
     fth_model_draw(&r->model, r->spec->recipe.seed, flat);
     fth_err err = fth_arenas_load(r->device, &r->trainer.arenas, flat);
     free(flat);
+    if (err == FTH_OK && fth_profile_wanted(&r->model)) err = profile(r);
     return err;
 }
 

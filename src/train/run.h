@@ -24,6 +24,7 @@ typedef struct fth_run_spec {
     int64_t judge_after; /* updates before METHODS E.12 b-d are applied */
     double stop_seconds; /* ends the run after so much time; 0: no limit */
     bool strict;
+    bool reset_schedule; /* with restore_file: the method's schedule begins anew */
 } fth_run_spec;
 
 /* How a run ended. */
