@@ -359,6 +359,7 @@ def finite_differences():
 
 
 def main():
+    torch.set_num_threads(1)  # tiny tensors: more threads only wait for each other
     for part in (constants, shared_machinery, reductions, library_layers, padding,
                  finite_differences):
         part()
