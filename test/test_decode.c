@@ -1,0 +1,319 @@
+/* links: modelcase train decode */
+/* Generation: cached steps equal the full forward for every method, beams share and leave caches,
+ * greedy is beam 1, nothing depends on the batch. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "decode/pick.h"
+#include "decode/search.h"
+#include "model_case.h"
+
+enum { VOCAB = 11, LENGTH = 6 };
+
+/* Logits of a whole target, computed at once: [n, VOCAB]. */
+static void full_logits(model_case *m, const int32_t *src, int32_t n_src, const int32_t *tgt,
+                        int32_t n, double *out) {
+    fth_graph g;
+    fth_outputs o;
+    fth_program *p = NULL;
+    fth_batch_store store;
+    fth_graph_spec what = {.logits = true};
+    fth_program_spec how = {.arenas = &m->trainer.arenas};
+    fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 9, .max_len = 9};
+    fth_capacities(&size, how.capacity);
+    const int32_t src_offsets[] = {0, n_src}, tgt_offsets[] = {0, n}, targets[LENGTH] = {0};
+    assert_int_equal(fth_model_graph(&m->model, &what, &g, &o), FTH_OK);
+    assert_int_equal(fth_program_new(m->device, &g, &how, &p), FTH_OK);
+    assert_int_equal(fth_batch_store_init(&store, 9, 9, 1), FTH_OK);
+    if (n_src)
+        assert_int_equal(fth_batch_store_fill(&store, FTH_SRC, 1, src_offsets, src, NULL, VOCAB),
+                         0);
+    assert_int_equal(fth_batch_store_fill(&store, FTH_TGT, 1, tgt_offsets, tgt, targets, VOCAB), 0);
+    fth_step step = {.update = 1};
+    fth_method_step(&m->model.method, m->model.config.step, step.slots);
+    assert_int_equal(fth_program_run(p, &store.batch, &step), FTH_OK);
+    assert_int_equal(fth_program_read(p, o.logits, out), FTH_OK);
+    fth_program_free(p);
+    fth_batch_store_fini(&store);
+}
+
+static void compare_rows(const char *method, const float *got, const double *wanted) {
+    for (int v = 0; v < VOCAB; v++)
+        if (fabs(got[v] - wanted[v]) > 1e-4)
+            fail_msg("%s: logit %d is %g, the full forward says %g", method, v, got[v], wanted[v]);
+}
+
+/* Two sentences; the first has two hypotheses that part at the third token, and the second of them
+ * is continued from the first from then on. */
+static void check_steps(const char *method, fth_arch arch, const char *device) {
+    static const int32_t src[] = {4, 5, 6, 2, 7, 2}, src_offsets[] = {0, 4, 6};
+    static const int32_t a[LENGTH] = {0, 4, 9, 8, 7, 5}, b[LENGTH] = {0, 4, 6, 6, 10, 3},
+                         c[LENGTH] = {0, 9, 9, 4, 5, 8};
+    fth_config config = model_case_config(method, arch);
+    config.step = 100;
+    model_case m;
+    model_case_init(&m, &config, device, 2, 0.2, 0);
+    bool encdec = arch == FTH_ENCDEC;
+    double full[3][LENGTH * VOCAB];
+    full_logits(&m, src, encdec ? 4 : 0, a, LENGTH, full[0]);
+    full_logits(&m, src, encdec ? 4 : 0, b, LENGTH, full[1]);
+    full_logits(&m, src + 4, encdec ? 2 : 0, c, LENGTH, full[2]);
+    fth_stepper_spec spec = {
+        .sentences = 2, .src_tokens = encdec ? 6 : 0, .rows = 3, .length = LENGTH};
+    fth_stepper *s = NULL;
+    const float *logits = NULL;
+    assert_int_equal(fth_stepper_new(&m.model, m.device, &m.trainer.arenas, &spec, &s), FTH_OK);
+    for (int again = 0; again < 2; again++) { /* a second batch finds clean caches */
+        assert_int_equal(fth_stepper_begin(s, 2, encdec ? src_offsets : NULL, src), FTH_OK);
+        for (int t = 0; t < LENGTH; t++) {
+            bool parted = t >= 2, gone = t >= 4; /* sentence 2 leaves at step 4 */
+            fth_step_row rows[3];
+            int32_t n = 0;
+            rows[n++] = (fth_step_row){0, a[t], 0};
+            if (parted) rows[n++] = (fth_step_row){0, b[t], t == 2 ? 0 : 1};
+            if (!gone) {
+                rows[n] = (fth_step_row){1, c[t], t <= 2 ? 1 : 2};
+                n++;
+            }
+            assert_int_equal(fth_stepper_step(s, rows, n, &logits), FTH_OK);
+            compare_rows(method, logits, full[0] + t * VOCAB);
+            if (parted) compare_rows(method, logits + VOCAB, full[1] + t * VOCAB);
+            if (!gone) compare_rows(method, logits + (n - 1) * VOCAB, full[2] + t * VOCAB);
+        }
+    }
+    fth_stepper_free(s);
+    model_case_fini(&m);
+}
+
+static void steps_equal_the_full_forward(void **state) {
+    (void)state;
+    for (const fth_method *const *m = fth_methods(); *m; m++) {
+        check_steps((*m)->id, FTH_ENCDEC, "cpu");
+        check_steps((*m)->id, FTH_DEC, "cpu");
+        check_steps((*m)->id, FTH_ENCDEC, "ref");
+    }
+}
+
+/* ---- search ---- */
+
+static fth_search_spec plain_search(int32_t beam) {
+    return (fth_search_spec){.beam = beam,
+                             .lenpen = 1,
+                             .max_len_b = 8,
+                             .temperature = 1,
+                             .bos = 0,
+                             .pad = 1,
+                             .eos = 2,
+                             .unk = 3,
+                             .max_positions = 16,
+                             .seed = 5};
+}
+
+static const int32_t sources[] = {4, 5, 6, 2, 7, 2, 10, 9, 8, 7, 2};
+static const int32_t source_offsets[] = {0, 4, 6, 11};
+
+/* Searches some sentences of the three; the stepper holds all. */
+static fth_search_result search_some(model_case *m, fth_search_spec spec, int first, int n) {
+    fth_stepper_spec size = {.sentences = 3, .src_tokens = 11, .rows = 3 * spec.beam, .length = 12};
+    fth_stepper *s = NULL;
+    int32_t offsets[4];
+    int64_t number[3];
+    for (int i = 0; i <= n; i++) offsets[i] = source_offsets[first + i] - source_offsets[first];
+    for (int i = 0; i < n; i++) number[i] = first + i;
+    fth_search_batch batch = {
+        .n_sent = n, .offsets = offsets, .ids = sources + source_offsets[first], .number = number};
+    fth_search_result r;
+    assert_int_equal(fth_stepper_new(&m->model, m->device, &m->trainer.arenas, &size, &s), FTH_OK);
+    assert_int_equal(fth_search(&s, 1, VOCAB, &spec, &batch, &r), FTH_OK);
+    fth_stepper_free(s);
+    return r;
+}
+
+static model_case search_model(void) {
+    fth_config c = model_case_config("preln", FTH_ENCDEC);
+    model_case m;
+    model_case_init(&m, &c, "cpu", 1, 0.5, 0);
+    return m;
+}
+
+/* A score is what the full forward says of the tokens. */
+static void scores_are_those_of_the_model(void **state) {
+    (void)state;
+    model_case m = search_model();
+    for (int beam = 1; beam <= 4; beam++) {
+        fth_search_result r = search_some(&m, plain_search(beam), 0, 3);
+        for (int i = 0; i < 3; i++) {
+            assert_true(r.count[i] >= 1);
+            const fth_hypothesis *h = &r.found[i][0];
+            int32_t tgt[16] = {0};
+            double logits[16 * VOCAB], sum = 0;
+            float row[VOCAB], logp[VOCAB];
+            for (int k = 0; k + 1 < h->n; k++) tgt[k + 1] = h->tokens[k];
+            int32_t first = source_offsets[i], n_src = source_offsets[i + 1] - first;
+            if (h->n > LENGTH) continue;
+            full_logits(&m, sources + first, n_src, tgt, h->n, logits);
+            for (int k = 0; k < h->n; k++) {
+                for (int v = 0; v < VOCAB; v++) row[v] = (float)logits[k * VOCAB + v];
+                fth_log_softmax(row, VOCAB, 1, logp);
+                assert_true(fabsf(logp[h->tokens[k]] - h->logp[k]) < 1e-4f);
+                sum += logp[h->tokens[k]];
+            }
+            assert_true(fabs(sum / h->n - h->score) < 1e-4);
+        }
+        fth_search_result_fini(&r);
+    }
+    model_case_fini(&m);
+}
+
+static void beam_one_is_greedy(void **state) {
+    (void)state;
+    model_case m = search_model();
+    fth_search_result r = search_some(&m, plain_search(1), 0, 3);
+    fth_search_spec draw = plain_search(1);
+    draw.sampling = true;
+    draw.topk = 1;
+    fth_search_result g = search_some(&m, draw, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(r.found[i][0].n, g.found[i][0].n);
+        assert_memory_equal(r.found[i][0].tokens, g.found[i][0].tokens,
+                            sizeof(int32_t) * (size_t)r.found[i][0].n);
+    }
+    fth_search_result_fini(&r);
+    fth_search_result_fini(&g);
+    model_case_fini(&m);
+}
+
+static void results_do_not_depend_on_the_batch(void **state) {
+    (void)state;
+    model_case m = search_model();
+    for (int sampling = 0; sampling < 2; sampling++) {
+        fth_search_spec spec = plain_search(3);
+        spec.sampling = sampling;
+        fth_search_result all = search_some(&m, spec, 0, 3);
+        for (int i = 0; i < 3; i++) {
+            fth_search_result one = search_some(&m, spec, i, 1);
+            assert_int_equal(one.count[0], all.count[i]);
+            for (int k = 0; k < one.count[0]; k++) {
+                assert_int_equal(one.found[0][k].n, all.found[i][k].n);
+                assert_memory_equal(one.found[0][k].tokens, all.found[i][k].tokens,
+                                    sizeof(int32_t) * (size_t)one.found[0][k].n);
+                assert_true(fabs(one.found[0][k].score - all.found[i][k].score) < 1e-5);
+            }
+            fth_search_result_fini(&one);
+        }
+        fth_search_result_fini(&all);
+    }
+    model_case_fini(&m);
+}
+
+static void rules_are_kept(void **state) {
+    (void)state;
+    model_case m = search_model();
+    fth_search_spec spec = plain_search(4);
+    spec.min_len = 4;
+    spec.no_repeat_ngram = 2;
+    fth_search_result r = search_some(&m, spec, 0, 3);
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < r.count[i]; k++) {
+            const fth_hypothesis *h = &r.found[i][k];
+            assert_true(h->n >= 5 && h->n <= 9); /* 4 tokens and the end; 8 at most */
+            assert_int_equal(h->tokens[h->n - 1], 2);
+            for (int x = 0; x + 1 < h->n; x++) {
+                assert_true(h->tokens[x] > 2); /* neither bos, pad nor eos inside */
+                for (int y = 0; y < x; y++)
+                    assert_false(h->tokens[x] == h->tokens[y] &&
+                                 h->tokens[x + 1] == h->tokens[y + 1] && x + 2 < h->n);
+            }
+            if (k > 0) assert_true(h->score <= r.found[i][k - 1].score);
+        }
+    fth_search_result_fini(&r);
+    model_case_fini(&m);
+}
+
+static void forced_prefixes(void **state) {
+    (void)state;
+    model_case m = search_model();
+    fth_stepper_spec size = {.sentences = 3, .src_tokens = 11, .rows = 6, .length = 12};
+    fth_stepper *s = NULL;
+    static const int32_t prefix_offsets[] = {0, 2, 2, 3}, prefix[] = {9, 9, 3};
+    fth_search_spec spec = plain_search(2);
+    fth_search_batch batch = {.n_sent = 3,
+                              .offsets = source_offsets,
+                              .ids = sources,
+                              .prefix_offsets = prefix_offsets,
+                              .prefix_ids = prefix};
+    fth_search_result r;
+    assert_int_equal(fth_stepper_new(&m.model, m.device, &m.trainer.arenas, &size, &s), FTH_OK);
+    assert_int_equal(fth_search(&s, 1, VOCAB, &spec, &batch, &r), FTH_OK);
+    for (int k = 0; k < r.count[0]; k++)
+        assert_true(r.found[0][k].tokens[0] == 9 && r.found[0][k].tokens[1] == 9);
+    for (int k = 0; k < r.count[2]; k++) assert_int_equal(r.found[2][k].tokens[0], 3);
+    fth_search_result_fini(&r);
+    fth_stepper_free(s);
+    model_case_fini(&m);
+}
+
+/* The mean of a model with itself is the model. */
+static void an_ensemble_of_twins(void **state) {
+    (void)state;
+    model_case m = search_model();
+    fth_stepper_spec size = {.sentences = 3, .src_tokens = 11, .rows = 6, .length = 12};
+    fth_stepper *s[2];
+    fth_search_spec spec = plain_search(2);
+    fth_search_batch batch = {.n_sent = 3, .offsets = source_offsets, .ids = sources};
+    fth_search_result twins, one = search_some(&m, spec, 0, 3);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(fth_stepper_new(&m.model, m.device, &m.trainer.arenas, &size, &s[i]),
+                         FTH_OK);
+    assert_int_equal(fth_search(s, 2, VOCAB, &spec, &batch, &twins), FTH_OK);
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs(twins.found[i][0].score - one.found[i][0].score) < 1e-4);
+    for (int i = 0; i < 2; i++) fth_stepper_free(s[i]);
+    fth_search_result_fini(&twins);
+    fth_search_result_fini(&one);
+    model_case_fini(&m);
+}
+
+/* ---- picking ---- */
+
+static void picking(void **state) {
+    (void)state;
+    const float logits[] = {0, 1, 2, -INFINITY, 1};
+    float logp[5];
+    fth_candidate best[5], scratch[5];
+    fth_log_softmax(logits, 5, 1, logp);
+    double sum = 0;
+    for (int i = 0; i < 5; i++) sum += exp(logp[i]);
+    assert_true(fabs(sum - 1) < 1e-6);
+    assert_int_equal(fth_pick_best(logp, 5, 3, 0, 0, best), 3);
+    assert_int_equal(best[0].token, 2);
+    assert_int_equal(best[1].token, 1); /* ties go to the smaller token */
+    assert_int_equal(best[2].token, 4);
+    assert_int_equal(fth_pick_best(logp, 5, 9, 0, 0, best),
+                     4); /* what is forbidden is no candidate */
+    assert_int_equal(fth_pick_random(logp, 5, 1, 0, 0.99, scratch), 2);
+    assert_int_equal(fth_pick_random(logp, 5, 0, 0.3, 0.99, scratch), 2);
+    int counts[5] = {0};
+    for (int i = 0; i < 1000; i++) counts[fth_pick_random(logp, 5, 0, 0, i / 1000.0, scratch)]++;
+    for (int i = 0; i < 5; i++) assert_true(fabs(counts[i] / 1000.0 - exp(logp[i])) < 0.002);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_equal_the_full_forward),
+        cmocka_unit_test(scores_are_those_of_the_model),
+        cmocka_unit_test(beam_one_is_greedy),
+        cmocka_unit_test(results_do_not_depend_on_the_batch),
+        cmocka_unit_test(rules_are_kept),
+        cmocka_unit_test(forced_prefixes),
+        cmocka_unit_test(an_ensemble_of_twins),
+        cmocka_unit_test(picking),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
