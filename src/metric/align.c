@@ -19,17 +19,17 @@ static size_t slot_of(const fth_align *w, uint32_t symbol) {
 }
 
 static fth_err make_slots(fth_align *w, size_t n) {
-    size_t n_slots = 64;
-    while (n_slots < 2 * n + 2) n_slots *= 2;
-    if (n_slots > w->n_slots) {
+    w->n_slots = 64;
+    while (w->n_slots < 2 * n + 2) w->n_slots *= 2;
+    if (w->n_slots > w->slot_room) {
         free(w->key);
         free(w->row);
-        w->n_slots = 0;
-        w->key = malloc(n_slots * sizeof *w->key);
-        w->row = malloc(n_slots * sizeof *w->row);
+        w->slot_room = 0;
+        w->key = malloc(w->n_slots * sizeof *w->key);
+        w->row = malloc(w->n_slots * sizeof *w->row);
         if (!w->key || !w->row)
             return fth_fail(FTH_NO_MEMORY, "no memory for a line of %zu symbols", n);
-        w->n_slots = n_slots;
+        w->slot_room = w->n_slots;
     }
     memset(w->row, 0, w->n_slots * sizeof *w->row);
     return FTH_OK;
@@ -47,12 +47,12 @@ static fth_err make_masks(fth_align *w, const uint32_t *pattern, size_t n) {
         w->row[at] = rows++;
     }
     size_t size = rows * w->n_words;
-    if (size > w->mask_size) {
+    if (size > w->mask_room) {
         free(w->mask);
-        w->mask_size = 0;
+        w->mask_room = 0;
         w->mask = malloc(size * sizeof *w->mask);
         if (!w->mask) return fth_fail(FTH_NO_MEMORY, "no memory for a line of %zu symbols", n);
-        w->mask_size = size;
+        w->mask_room = size;
     }
     memset(w->mask, 0, size * sizeof *w->mask);
     for (size_t i = 0; i < n; i++)
@@ -66,15 +66,15 @@ static const uint64_t *mask_of(const fth_align *w, uint32_t symbol) {
 
 static fth_err make_table(fth_align *w, size_t rows) {
     size_t size = rows * w->n_words;
-    if (size <= w->table_size) return FTH_OK;
+    if (size <= w->table_room) return FTH_OK;
     free(w->plus);
     free(w->minus);
-    w->table_size = 0;
+    w->table_room = 0;
     w->plus = malloc(size * sizeof *w->plus);
     w->minus = malloc(size * sizeof *w->minus);
     if (!w->plus || !w->minus)
         return fth_fail(FTH_NO_MEMORY, "no memory for an alignment of %zu words", 2 * size);
-    w->table_size = size;
+    w->table_room = size;
     return FTH_OK;
 }
 

@@ -17,7 +17,8 @@ typedef struct fth_align {
     uint32_t *row;   /* [n_slots] the row of that symbol; 0, a row of zeros: the slot is free */
     uint64_t *plus;  /* [m + 1][n_words] where the table goes up by one to the next symbol */
     uint64_t *minus; /* [m + 1][n_words] where it goes down by one */
-    size_t n_words, n_slots, mask_size, table_size;
+    size_t n_words, n_slots;
+    size_t mask_room, slot_room, table_room; /* elements of the arrays above */
 } fth_align;
 
 void fth_align_fini(fth_align *w);

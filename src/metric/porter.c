@@ -81,11 +81,12 @@ static void apply_rules(word *w, const rule *rules, size_t n, int least) {
 
 static int irregular(word *w) {
     static const rule forms[] = {
-        {"skies", "sky"},        {"dying", "die"},       {"lying", "lie"},
-        {"tying", "tie"},        {"news", "news"},       {"innings", "inning"},
-        {"inning", "inning"},    {"outings", "outing"},  {"outing", "outing"},
-        {"cannings", "canning"}, {"canning", "canning"}, {"howe", "howe"},
-        {"proceed", "proceed"},  {"exceed", "exceed"},   {"succeed", "succeed"}};
+        {"sky", "sky"},        {"skies", "sky"},        {"dying", "die"},
+        {"lying", "lie"},      {"tying", "tie"},        {"news", "news"},
+        {"innings", "inning"}, {"inning", "inning"},    {"outings", "outing"},
+        {"outing", "outing"},  {"cannings", "canning"}, {"canning", "canning"},
+        {"howe", "howe"},      {"proceed", "proceed"},  {"exceed", "exceed"},
+        {"succeed", "succeed"}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (strlen(forms[i].suffix) == w->n && ends_with(w, forms[i].suffix)) {
             replace_end(w, w->n, forms[i].by);
