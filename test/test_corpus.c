@@ -59,10 +59,9 @@ static void check_functions(fth_level level, int draws) {
         for (int back = 0; back < 2; back++)
             assert_non_null(maps[k][back].entry = calloc(TABLE, sizeof *maps[k][back].entry));
     for (int n = 0; n < draws; n++) {
-        fth_meaning m;
+        fth_meaning m = fth_meaning_draw(&rng, level);
         fth_words w[FTH_LANGUAGES];
         uint64_t hash[FTH_LANGUAGES];
-        fth_meaning_draw(&m, &rng, level);
         for (int k = 0; k < FTH_LANGUAGES; k++) {
             assert_int_equal(fth_meaning_say(&w[k], languages[k], &m), FTH_OK);
             hash[k] = fth_hash64(w[k].text, w[k].length);
@@ -111,9 +110,8 @@ static void test_phrases_are_well_formed(void **state) {
     fth_rng rng;
     fth_rng_init(&rng, 5, 5);
     for (int n = 0; n < DRAWS / 4; n++) {
-        fth_meaning m;
+        fth_meaning m = fth_meaning_draw(&rng, FTH_LEVEL_FULL);
         fth_words w;
-        fth_meaning_draw(&m, &rng, FTH_LEVEL_FULL);
         seen[m.frame]++;
         for (int k = 0; k < FTH_LANGUAGES; k++) {
             assert_int_equal(fth_meaning_say(&w, languages[k], &m), FTH_OK);

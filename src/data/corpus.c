@@ -123,7 +123,7 @@ static fth_corpus_split split_of(uint64_t hash) {
 /* Draws until a phrase falls into the split. */
 static fth_err draw(fth_corpus *c, fth_corpus_split split, fth_meaning *m, uint64_t *hash) {
     do {
-        fth_meaning_draw(m, &c->rng[split], c->level);
+        *m = fth_meaning_draw(&c->rng[split], c->level);
         FTH_TRY(fth_meaning_say(&c->key, &fth_english, m));
         *hash = fth_hash64(c->key.text, c->key.length);
     } while (split_of(*hash) != split);

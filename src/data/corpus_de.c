@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { TEXT = 160 }; /* room for any number in words */
-
 typedef enum cases { NOMINATIVE, ACCUSATIVE, DATIVE, CASES } cases;
 
 enum { PLURAL = 3, GENDERS = 4 }; /* after masculine, feminine, neuter: a row of the tables */
@@ -33,54 +31,59 @@ static const char *const tens[] = {"",        "",        "zwanzig", "dreißig", 
                                    "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"};
 
 /* 1 is "ein", as in a compound. */
-static void below_hundred(char *out, int n) {
+static void below_hundred(fth_numeral *out, int n) {
     if (n < 20) {
-        strcat(out, below_twenty[n]);
+        fth_numeral_add(out, below_twenty[n]);
         return;
     }
-    if (n % 10) strcat(strcat(out, below_twenty[n % 10]), "und");
-    strcat(out, tens[n / 10]);
+    if (n % 10) {
+        fth_numeral_add(out, below_twenty[n % 10]);
+        fth_numeral_add(out, "und");
+    }
+    fth_numeral_add(out, tens[n / 10]);
 }
 
-static void below_thousand(char *out, int n) {
-    if (n >= 100) strcat(strcat(out, below_twenty[n / 100]), "hundert");
+static void below_thousand(fth_numeral *out, int n) {
+    if (n >= 100) {
+        fth_numeral_add(out, below_twenty[n / 100]);
+        fth_numeral_add(out, "hundert");
+    }
     if (n < 100 || n % 100) below_hundred(out, n % 100);
 }
 
 /* 0 to 1,000,000. A number that ends with one ends with "eins". */
-static void cardinal(char out[TEXT], int n) {
-    out[0] = 0;
+static void cardinal(fth_numeral *out, int n) {
     if (n == 1000000) {
-        strcat(out, "eine Million");
+        fth_numeral_add(out, "eine Million");
         return;
     }
     if (n >= 1000) {
         below_thousand(out, n / 1000);
-        strcat(out, "tausend");
+        fth_numeral_add(out, "tausend");
     }
     if (n < 1000 || n % 1000) below_thousand(out, n % 1000);
-    if (n % 100 == 1) strcat(out, "s");
+    if (n % 100 == 1) fth_numeral_add(out, "s");
 }
 
 static void say_cardinal(fth_words *w, int n) {
-    char text[TEXT];
-    cardinal(text, n);
-    fth_words_add(w, text);
+    fth_numeral text = {0};
+    cardinal(&text, n);
+    fth_words_add(w, text.text);
 }
 
 /* 1 to 100, with the ending of a weak adjective */
 static void say_ordinal(fth_words *w, int n, fth_gender gender, cases c) {
     static const char *const odd[] = {[1] = "erst", [3] = "dritt", [7] = "siebt", [8] = "acht"};
-    char text[TEXT] = "";
+    fth_numeral text = {0};
     if (n < 9 && odd[n])
-        strcat(text, odd[n]);
+        fth_numeral_add(&text, odd[n]);
     else if (n == 100)
-        strcat(text, "hundertst");
+        fth_numeral_add(&text, "hundertst");
     else {
-        below_hundred(text, n);
-        strcat(text, n < 20 ? "t" : "st");
+        below_hundred(&text, n);
+        fth_numeral_add(&text, n < 20 ? "t" : "st");
     }
-    fth_words_add(w, text);
+    fth_words_add(w, text.text);
     fth_words_glue(w, weak[gender][c]);
 }
 
@@ -90,12 +93,12 @@ static void say_year(fth_words *w, int year) {
         say_cardinal(w, year);
         return;
     }
-    char text[TEXT] = "";
-    below_hundred(text, year / 100);
-    strcat(text, "hundert");
-    if (year % 100) below_hundred(text, year % 100);
-    if (year % 100 == 1) strcat(text, "s");
-    fth_words_add(w, text);
+    fth_numeral text = {0};
+    below_hundred(&text, year / 100);
+    fth_numeral_add(&text, "hundert");
+    if (year % 100) below_hundred(&text, year % 100);
+    if (year % 100 == 1) fth_numeral_add(&text, "s");
+    fth_words_add(w, text.text);
 }
 
 /* The number and the noun of things that are counted; "ein" agrees, other numbers do not. */
@@ -170,9 +173,10 @@ static void say_np(fth_words *w, const fth_np *t, cases c) {
 static void say_half(fth_words *w, int n, const fth_noun *unit, cases c) {
     fth_gender gender = unit->in[FTH_DE].gender;
     if (n) {
-        char text[TEXT] = "";
-        below_hundred(text, n);
-        fth_words_add(w, strcat(text, "einhalb"));
+        fth_numeral text = {0};
+        below_hundred(&text, n);
+        fth_numeral_add(&text, "einhalb");
+        fth_words_add(w, text.text);
     } else {
         fth_words_add(w, "ein");
         fth_words_glue(w, mein[gender][c]);

@@ -542,13 +542,14 @@ static const struct {
 #undef FRAME
 };
 
-void fth_meaning_draw(fth_meaning *m, fth_rng *r, fth_level level) {
-    drawing d = {r, level, m};
+fth_meaning fth_meaning_draw(fth_rng *r, fth_level level) {
+    fth_meaning m = fth_meaning_none();
+    drawing d = {r, level, &m};
     int sum = 0, frame = 0;
     for (int i = 0; i < FTH_FRAMES; i++) sum += frames[i].weight[level];
     int dice = between(&d, 0, sum - 1);
     while (dice >= frames[frame].weight[level]) dice -= frames[frame++].weight[level];
-    *m = fth_meaning_none();
-    m->frame = (fth_frame)frame;
+    m.frame = (fth_frame)frame;
     frames[frame].draw(&d);
+    return m;
 }

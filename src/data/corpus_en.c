@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { TEXT = 160 }; /* room for any number in words */
-
 static const char *const below_twenty[] = {
     "zero",     "one",     "two",     "three",     "four",     "five",    "six",
     "seven",    "eight",   "nine",    "ten",       "eleven",   "twelve",  "thirteen",
@@ -12,71 +10,73 @@ static const char *const below_twenty[] = {
 static const char *const tens[] = {"",      "",      "twenty",  "thirty", "forty",
                                    "fifty", "sixty", "seventy", "eighty", "ninety"};
 
-static void below_hundred(char *out, int n) {
+static void below_hundred(fth_numeral *out, int n) {
     if (n < 20) {
-        strcat(out, below_twenty[n]);
+        fth_numeral_add(out, below_twenty[n]);
         return;
     }
-    strcat(out, tens[n / 10]);
-    if (n % 10) strcat(strcat(out, "-"), below_twenty[n % 10]);
+    fth_numeral_add(out, tens[n / 10]);
+    if (n % 10) {
+        fth_numeral_add(out, "-");
+        fth_numeral_add(out, below_twenty[n % 10]);
+    }
 }
 
-static void below_thousand(char *out, int n) {
+static void below_thousand(fth_numeral *out, int n) {
     if (n >= 100) {
-        strcat(strcat(out, below_twenty[n / 100]), " hundred");
-        if (n % 100) strcat(out, " and ");
+        fth_numeral_add(out, below_twenty[n / 100]);
+        fth_numeral_add(out, " hundred");
+        if (n % 100) fth_numeral_add(out, " and ");
     }
     if (n < 100 || n % 100) below_hundred(out, n % 100);
 }
 
 /* 0 to 1,000,000 */
-static void cardinal(char out[TEXT], int n) {
-    out[0] = 0;
+static void cardinal(fth_numeral *out, int n) {
     if (n == 1000000) {
-        strcat(out, "one million");
+        fth_numeral_add(out, "one million");
         return;
     }
     if (n >= 1000) {
         below_thousand(out, n / 1000);
-        strcat(out, " thousand");
+        fth_numeral_add(out, " thousand");
         n %= 1000;
         if (!n) return;
-        strcat(out, n < 100 ? " and " : " ");
+        fth_numeral_add(out, n < 100 ? " and " : " ");
     }
     below_thousand(out, n);
 }
 
 /* The ordinal of a number differs from it in the last word only. */
-static void ordinal(char out[TEXT], int n) {
+static void ordinal(fth_numeral *out, int n) {
     static const struct {
         const char *number, *ordinal;
     } odd[] = {{"one", "first"},    {"two", "second"}, {"three", "third"},   {"five", "fifth"},
                {"eight", "eighth"}, {"nine", "ninth"}, {"twelve", "twelfth"}};
     cardinal(out, n);
-    char *last = out + strlen(out);
-    while (last > out && last[-1] != ' ' && last[-1] != '-') last--;
+    const char *last = out->text + out->length;
+    while (last > out->text && last[-1] != ' ' && last[-1] != '-') last--;
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         if (strcmp(last, odd[i].number) == 0) {
-            strcpy(last, odd[i].ordinal);
+            fth_numeral_cut(out, strlen(last));
+            fth_numeral_add(out, odd[i].ordinal);
             return;
         }
-    char *end = out + strlen(out);
-    if (end[-1] == 'y')
-        strcpy(end - 1, "ieth");
-    else
-        strcpy(end, "th");
+    int ends_with_y = out->text[out->length - 1] == 'y';
+    fth_numeral_cut(out, ends_with_y ? 1 : 0);
+    fth_numeral_add(out, ends_with_y ? "ieth" : "th");
 }
 
 static void say_cardinal(fth_words *w, int n) {
-    char text[TEXT];
-    cardinal(text, n);
-    fth_words_add(w, text);
+    fth_numeral text = {0};
+    cardinal(&text, n);
+    fth_words_add(w, text.text);
 }
 
 static void say_ordinal(fth_words *w, int n) {
-    char text[TEXT];
-    ordinal(text, n);
-    fth_words_add(w, text);
+    fth_numeral text = {0};
+    ordinal(&text, n);
+    fth_words_add(w, text.text);
 }
 
 /* 1905 nineteen oh five, 2000 two thousand, 2005 two thousand and five, 2015 twenty fifteen */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { TEXT = 160 }; /* room for any number in words */
-
 /* How a number ends: "veintiuno" alone, "veintiún" and "veintiuna" before a noun. */
 typedef enum ending { ALONE, BEFORE_MASCULINE, BEFORE_FEMININE } ending;
 
@@ -21,55 +19,59 @@ static const char *const hundreds[] = {
     "",         "cient",     "doscient",  "trescient", "cuatrocient",
     "quinient", "seiscient", "setecient", "ochocient", "novecient"};
 
-static void below_hundred(char *out, int n, ending e) {
+static void below_hundred(fth_numeral *out, int n, ending e) {
     if (n % 10 == 1 && n != 11 && e != BEFORE_MASCULINE) {
-        if (n > 30) strcat(strcat(out, tens[n / 10]), " y ");
-        if (n == 21) strcat(out, "veinti");
-        strcat(out, e == ALONE ? "uno" : "una");
+        if (n > 30) {
+            fth_numeral_add(out, tens[n / 10]);
+            fth_numeral_add(out, " y ");
+        }
+        if (n == 21) fth_numeral_add(out, "veinti");
+        fth_numeral_add(out, e == ALONE ? "uno" : "una");
     } else if (n < 30) {
-        strcat(out, below_thirty[n]);
+        fth_numeral_add(out, below_thirty[n]);
     } else {
-        strcat(out, tens[n / 10]);
-        if (n % 10) strcat(strcat(out, " y "), below_thirty[n % 10]);
+        fth_numeral_add(out, tens[n / 10]);
+        if (n % 10) {
+            fth_numeral_add(out, " y ");
+            fth_numeral_add(out, below_thirty[n % 10]);
+        }
     }
 }
 
 /* "cien" alone, "ciento" with more to come; from two hundred on the hundreds agree. */
-static void below_thousand(char *out, int n, ending e) {
+static void below_thousand(fth_numeral *out, int n, ending e) {
     if (n == 100) {
-        strcat(out, "cien");
+        fth_numeral_add(out, "cien");
         return;
     }
     if (n >= 100) {
-        strcat(out, hundreds[n / 100]);
-        strcat(out, n < 200 ? "o" : e == BEFORE_FEMININE ? "as" : "os");
+        fth_numeral_add(out, hundreds[n / 100]);
+        fth_numeral_add(out, n < 200 ? "o" : e == BEFORE_FEMININE ? "as" : "os");
         if (n % 100 == 0) return;
-        strcat(out, " ");
+        fth_numeral_add(out, " ");
     }
     below_hundred(out, n % 100, e);
 }
 
-/* 0 to 1,000,000. Before "mil" a number ends as before a masculine noun, its hundreds agree. */
-static void cardinal(char out[TEXT], int n, ending e) {
-    out[0] = 0;
+/* 0 to 1,000,000. "mil" follows a number as a noun would: "veintiún mil", "doscientas mil casas". */
+static void cardinal(fth_numeral *out, int n, ending e) {
     if (n == 1000000) {
-        strcat(out, "un millón");
+        fth_numeral_add(out, "un millón");
         return;
     }
     if (n >= 2000) {
-        ending before_mil = e == BEFORE_FEMININE && n / 1000 % 10 != 1 ? e : BEFORE_MASCULINE;
-        below_thousand(out, n / 1000, before_mil);
-        strcat(out, " ");
+        below_thousand(out, n / 1000, e == ALONE ? BEFORE_MASCULINE : e);
+        fth_numeral_add(out, " ");
     }
-    if (n >= 1000) strcat(out, "mil");
-    if (n >= 1000 && n % 1000) strcat(out, " ");
+    if (n >= 1000) fth_numeral_add(out, "mil");
+    if (n >= 1000 && n % 1000) fth_numeral_add(out, " ");
     if (n < 1000 || n % 1000) below_thousand(out, n % 1000, e);
 }
 
 static void say_cardinal(fth_words *w, int n, ending e) {
-    char text[TEXT];
-    cardinal(text, n, e);
-    fth_words_add(w, text);
+    fth_numeral text = {0};
+    cardinal(&text, n, e);
+    fth_words_add(w, text.text);
 }
 
 static ending before(fth_gender gender) {

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { TEXT = 160 }; /* room for any number in words */
-
 typedef enum role { COUNTS, NAMES } role; /* "quatre-vingts euros", "page quatre-vingt" */
 
 static const char *const below_twenty[] = {"zéro",   "un",    "deux",     "trois",    "quatre",
@@ -17,60 +15,62 @@ static const char *const tens[] = {
     "cinquante", "soixante", "soixante", "quatre-vingt", "quatre-vingt"};
 
 /* plural: the s of "quatre-vingts" is wanted. 70 to 79 and 90 to 99 go on with ten to nineteen. */
-static void below_hundred(char *out, int n, int plural) {
+static void below_hundred(fth_numeral *out, int n, int plural) {
     if (n < 20) {
-        strcat(out, below_twenty[n]);
+        fth_numeral_add(out, below_twenty[n]);
         return;
     }
     int ten = n / 10, rest = n % 10;
     if (ten == 7 || ten == 9) rest += 10;
-    strcat(out, tens[ten]);
-    if (n == 80 && plural) strcat(out, "s");
+    fth_numeral_add(out, tens[ten]);
+    if (n == 80 && plural) fth_numeral_add(out, "s");
     if (!rest) return;
-    strcat(out, rest % 10 == 1 && ten < 8 ? " et " : "-");
-    strcat(out, below_twenty[rest]);
+    fth_numeral_add(out, rest % 10 == 1 && ten < 8 ? " et " : "-");
+    fth_numeral_add(out, below_twenty[rest]);
 }
 
-static void below_thousand(char *out, int n, int plural) {
-    if (n >= 200) strcat(strcat(out, below_twenty[n / 100]), " ");
+static void below_thousand(fth_numeral *out, int n, int plural) {
+    if (n >= 200) {
+        fth_numeral_add(out, below_twenty[n / 100]);
+        fth_numeral_add(out, " ");
+    }
     if (n >= 100) {
-        strcat(out, "cent");
-        if (n >= 200 && n % 100 == 0 && plural) strcat(out, "s");
+        fth_numeral_add(out, "cent");
+        if (n >= 200 && n % 100 == 0 && plural) fth_numeral_add(out, "s");
         if (n % 100 == 0) return;
-        strcat(out, " ");
+        fth_numeral_add(out, " ");
     }
     below_hundred(out, n % 100, plural);
 }
 
 /* 0 to 1,000,000; "mille" never changes, and no s stands before it. */
-static void cardinal(char out[TEXT], int n, role what) {
-    out[0] = 0;
+static void cardinal(fth_numeral *out, int n, role what) {
     if (n == 1000000) {
-        strcat(out, "un million");
+        fth_numeral_add(out, "un million");
         return;
     }
     if (n >= 2000) {
         below_thousand(out, n / 1000, 0);
-        strcat(out, " ");
+        fth_numeral_add(out, " ");
     }
-    if (n >= 1000) strcat(out, "mille");
-    if (n >= 1000 && n % 1000) strcat(out, " ");
+    if (n >= 1000) fth_numeral_add(out, "mille");
+    if (n >= 1000 && n % 1000) fth_numeral_add(out, " ");
     if (n < 1000 || n % 1000) below_thousand(out, n % 1000, what == COUNTS);
 }
 
 static void say_cardinal(fth_words *w, int n, role what) {
-    char text[TEXT];
-    cardinal(text, n, what);
-    fth_words_add(w, text);
+    fth_numeral text = {0};
+    cardinal(&text, n, what);
+    fth_words_add(w, text.text);
 }
 
 /* Numbers that end with "un" agree: "vingt et une tables". */
 static void say_counted(fth_words *w, int n, fth_gender gender) {
-    char text[TEXT];
-    cardinal(text, n, COUNTS);
+    fth_numeral text = {0};
+    cardinal(&text, n, COUNTS);
     int one = n % 10 == 1 && n % 100 != 11 && n % 100 != 71 && n % 100 != 91;
-    if (one && gender == FTH_FEMININE) strcat(text, "e");
-    fth_words_add(w, text);
+    if (one && gender == FTH_FEMININE) fth_numeral_add(&text, "e");
+    fth_words_add(w, text.text);
 }
 
 /* 1 to 100: the number with "ième", without its final e; cinqu-, neuv-. */
@@ -79,16 +79,13 @@ static void say_ordinal(fth_words *w, int n, fth_gender gender) {
         fth_words_add(w, gender == FTH_FEMININE ? "première" : "premier");
         return;
     }
-    char text[TEXT];
-    cardinal(text, n, NAMES);
-    char *end = text + strlen(text) - 1;
-    if (*end == 'e')
-        *end = 0;
-    else if (*end == 'q')
-        strcpy(end, "qu");
-    else if (*end == 'f')
-        *end = 'v';
-    fth_words_add(w, strcat(text, "ième"));
+    fth_numeral text = {0};
+    cardinal(&text, n, NAMES);
+    char last = text.text[text.length - 1];
+    fth_numeral_cut(&text, last == 'e' || last == 'f' ? 1 : 0);
+    fth_numeral_add(&text, last == 'q' ? "u" : last == 'f' ? "v" : "");
+    fth_numeral_add(&text, "ième");
+    fth_words_add(w, text.text);
 }
 
 static void say_article(fth_words *w, const fth_np *t, fth_gender gender, int plural) {

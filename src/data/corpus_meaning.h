@@ -73,7 +73,7 @@ typedef enum fth_level { FTH_LEVEL_SIMPLE, FTH_LEVEL_FULL } fth_level;
 fth_meaning fth_meaning_none(void);
 
 /* Draws one: a frame by the weights of the level, then its slots. */
-void fth_meaning_draw(fth_meaning *m, fth_rng *r, fth_level level);
+fth_meaning fth_meaning_draw(fth_rng *r, fth_level level);
 
 /* The day of the week of a date of the Gregorian calendar: 0 Monday to 6 Sunday. */
 int fth_weekday(int day, int month, int year);

@@ -29,6 +29,16 @@ const fth_language *fth_language_find(const char *code, size_t length) {
     return NULL;
 }
 
+void fth_numeral_add(fth_numeral *n, const char *piece) {
+    while (*piece && n->length + 1 < sizeof n->text) n->text[n->length++] = *piece++;
+    n->text[n->length] = 0;
+}
+
+void fth_numeral_cut(fth_numeral *n, size_t bytes) {
+    n->length -= bytes < n->length ? bytes : n->length;
+    n->text[n->length] = 0;
+}
+
 void fth_words_glue(fth_words *w, const char *piece) {
     size_t length = strlen(piece);
     if (length >= sizeof w->text - w->length) {

@@ -108,6 +108,15 @@ const fth_language *fth_language_find(const char *code, size_t length);
 /* Empties w, says m in the language. FTH_FAILED when a template is broken. */
 fth_err fth_meaning_say(fth_words *w, const fth_language *language, const fth_meaning *m);
 
+/* A number in words, while it is put together. What does not fit is left out. */
+typedef struct fth_numeral {
+    char text[160];
+    size_t length; /* of text, without the NUL */
+} fth_numeral;
+
+void fth_numeral_add(fth_numeral *n, const char *piece);
+void fth_numeral_cut(fth_numeral *n, size_t bytes); /* from the end */
+
 /* For languages. add begins a new word (or several), glue continues the last one, change replaces
  * the last word and says whether a space follows it. */
 void fth_words_add(fth_words *w, const char *word);
