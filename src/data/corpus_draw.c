@@ -45,7 +45,8 @@ int fth_weekday(int day, int month, int year) {
 /* ---- small dice ---- */
 
 static int between(const drawing *d, int low, int high) {
-    return low + (int)fth_rng_below(d->r, (uint64_t)(high - low + 1));
+    unsigned count = (unsigned)(high - low) + 1;
+    return low + (int)fth_rng_below(d->r, count);
 }
 
 static int chance(const drawing *d, int percent) {
