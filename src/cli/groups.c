@@ -42,10 +42,9 @@ fth_err fth_config_from_options(const fth_model_options *o, fth_config *out) {
     c.arch = strcmp(o->arch, "enc") == 0   ? FTH_ENC
              : strcmp(o->arch, "dec") == 0 ? FTH_DEC
                                            : FTH_ENCDEC;
-    const char *method = o->method[0] ? o->method : fth_method_default()->id;
-    if (strlen(method) >= sizeof c.method)
-        return fth_fail(FTH_USAGE, "--method %.40s: does not exist", method);
-    snprintf(c.method, sizeof c.method, "%s", method);
+    if (strlen(o->method) >= sizeof c.method)
+        return fth_fail(FTH_USAGE, "--method %.40s: does not exist", o->method);
+    snprintf(c.method, sizeof c.method, "%s", o->method);
     for (size_t i = 0; i < o->method_option.count; i++)
         FTH_TRY(add_method_option(&c, o->method_option.items[i]));
     c.encoder_layers = c.arch == FTH_DEC ? 0 : (int32_t)o->encoder_layers;

@@ -19,7 +19,7 @@ static void list(void) {
     for (const fth_method *const *m = fth_methods(); *m; m++)
         printf("%-13s %-7s %s\n", (*m)->id, exports(*m) ? "yes" : "no", (*m)->equation);
     printf("\n%s is the default. \"fathom methods ID\" explains one, with its options.\n",
-           fth_method_default()->id);
+           FTH_DEFAULT_METHOD);
 }
 
 static void explain(const fth_method *m) {

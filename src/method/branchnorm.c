@@ -88,7 +88,6 @@ static const fth_option_spec options[] = {
 
 const fth_method fth_method_branchnorm = {
     .id = "branchnorm",
-    .standard = true,
     .title = "BranchNorm",
     .paper = "Liu et al. 2023, arXiv 2305.02790",
     .equation = "x <- LN(x + alpha_t D(G(x))), alpha_t = min(1, t/T)",

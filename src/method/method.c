@@ -21,12 +21,6 @@ const fth_method *fth_method_find(const char *id) {
     return NULL;
 }
 
-const fth_method *fth_method_default(void) {
-    const fth_method *const *m = fth_methods();
-    while (!(*m)->standard) m++;
-    return *m;
-}
-
 const fth_method *fth_method_plain(void) {
     const fth_method *const *m = fth_methods();
     while (!(*m)->plain) m++;

@@ -45,7 +45,6 @@ struct fth_fold;
 
 typedef struct fth_method {
     const char *id;        /* the name of the flag */
-    bool standard;         /* what --method is when it is not given: exactly one has it */
     bool plain;            /* the one that others fold to: exactly one has it */
     const char *title;     /* its name in the papers, with another one that is used */
     const char *paper;     /* authors, year, reference */
@@ -112,7 +111,6 @@ typedef struct fth_method {
 const fth_method *const *fth_methods(void);
 /* NULL: not there. */
 const fth_method *fth_method_find(const char *id);
-const fth_method *fth_method_default(void);
 const fth_method *fth_method_plain(void);
 
 /* Finds config's method, checks its options by its table and computes its constants. */
