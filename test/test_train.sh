@@ -1,0 +1,167 @@
+#!/bin/sh
+# Runs as a user makes them: training, exact resume after every kind of end, damaged checkpoints,
+# divergence, generation; and what bad input gets.
+set -eu
+fathom=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+cd "$tree"
+
+fail() {
+    echo "test_train: $*" >&2
+    exit 1
+}
+
+# expect STATUS COMMAND...: runs it; its output is in out and err
+expect() {
+    want=$1
+    shift
+    status=0
+    "$@" > out 2> err || status=$?
+    [ $status -eq "$want" ] || {
+        cat err >&2
+        fail "$*: exit status $status, not $want"
+    }
+}
+
+# refuses STATUS TEXT COMMAND...: one line on standard error, which has the text
+refuses() {
+    want=$1 text=$2
+    shift 2
+    expect "$want" "$@"
+    [ "$(grep -c '^fathom: ' err)" -eq 1 ] || fail "$*: not one line of error: $(cat err)"
+    grep '^fathom: ' err | grep -qF -- "$text" || fail "$*: the error does not say \"$text\": $(cat err)"
+}
+
+expect 0 "$fathom" corpus --pair en-de --out text --sentences 600 --valid 40 --test 20 --level simple
+expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de \
+    --valid-src text/valid.en --valid-tgt text/valid.de --vocab-size 200 --out data
+model="--encoder-layers 2 --decoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2 --max-positions 64"
+train="$fathom train data $model --method branchnorm --method-option steps=20 --max-tokens 300 \
+    --max-update 30 --warmup-updates 5 --lr 0.01 --log-interval 5 --dropout 0.1 --update-freq 2 \
+    --save-interval-updates 7 --validate-interval-updates 14 --threads 2 --device cpu --keep-last 2"
+last=checkpoints/last/model.safetensors
+
+# ---- a run that is never stopped, and what lies in its folder ----
+expect 0 $train --save-dir whole
+[ "$(readlink whole/checkpoints/last)" = step-00000030 ] || fail "last does not point to the last checkpoint"
+[ -e whole/checkpoints/best/config.json ] || fail "best is missing"
+[ "$(ls -d whole/checkpoints/step-* | wc -l)" -le 3 ] || fail "--keep-last 2 kept more"
+for file in config.json model.safetensors tokenizer.model optimizer.safetensors state.json; do
+    [ -s "whole/checkpoints/last/$file" ] || fail "$file is missing in a checkpoint"
+done
+for type in start train valid checkpoint end; do
+    grep -q "^{\"type\":\"$type\"" whole/log.jsonl || fail "log.jsonl has no $type line"
+done
+expect 0 "$fathom" train data --config whole/config.yaml --save-dir again
+cmp -s whole/$last again/$last || fail "config.yaml does not give the same run"
+
+# ---- stopped and gone on: the same bits ----
+expect 0 $train --save-dir cut --max-update 11
+expect 0 $train --save-dir cut
+cmp -s whole/$last cut/$last || fail "a run in two parts has other weights"
+cmp -s whole/checkpoints/last/optimizer.safetensors cut/checkpoints/last/optimizer.safetensors ||
+    fail "a run in two parts has other moments"
+
+slow="$train --save-dir slow --max-update 100000 --save-interval-updates 3"
+for signal in INT TERM KILL; do
+    rm -rf slow
+    $slow > out 2> err &
+    child=$!
+    tries=0
+    while [ ! -e slow/checkpoints/last ] && [ $tries -lt 600 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -$signal $child
+    status=0
+    wait $child || status=$?
+    case $signal in INT) want=130 ;; TERM) want=143 ;; KILL) want=137 ;; esac
+    # a shell in the background ignores SIGINT for its children
+    [ $status -eq $want ] || [ $signal = INT ] || fail "after SIG$signal: exit status $status, not $want"
+    kill -KILL $child 2> /dev/null || true
+    rm -rf direct
+    at=$(grep -o '"update": *[0-9]*' slow/checkpoints/last/state.json | head -1 | tr -dc 0-9)
+    expect 0 $train --save-dir slow --max-update $((at + 4)) --save-interval-updates 3
+    expect 0 $train --save-dir direct --max-update $((at + 4))
+    cmp -s slow/$last direct/$last || fail "after SIG$signal at update $at the weights differ"
+done
+
+# ---- a damaged checkpoint: warned of, the one before it is used ----
+cp -r cut hurt
+printf 'x' | dd of=hurt/checkpoints/step-00000030/model.safetensors bs=1 seek=3000 conv=notrunc 2> /dev/null
+expect 0 $train --save-dir hurt
+grep -qi 'warning.*step-00000030' err || fail "no warning of a damaged checkpoint"
+cmp -s whole/$last hurt/$last || fail "a run from the checkpoint before has other weights"
+
+# ---- other ends ----
+refuses 2 'd-model: 16' $train --save-dir cut --d-model 32
+expect 3 $train --save-dir wild --lr 1e30 --max-update 30
+grep -q 'diverged at update' err || fail "divergence is not reported: $(cat err)"
+grep -q 'layer' err || fail "the report names no sub-layer: $(cat err)"
+grep -q '"type":"diverged"' wild/log.jsonl || fail "log.jsonl has no diverged line"
+expect 3 $train --save-dir idle --lr 1e-9 --judge-after 10
+grep -q 'unigram' err || fail "a run that learns nothing is not reported: $(cat err)"
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir locked && chmod 555 locked
+    refuses 1 locked $train --save-dir locked/run
+fi
+
+# ---- the trained model ----
+expect 0 "$fathom" evaluate whole/checkpoints/best data
+grep -q '^valid: nll [0-9.]*, ppl' out || fail "evaluate prints no loss"
+expect 0 "$fathom" evaluate whole/checkpoints/best data --json
+head -5 text/test.en > five
+printf 'two\n\nthree\n' > three
+expect 0 "$fathom" generate whole/checkpoints/best --input three --beam 2 --quiet
+[ "$(wc -l < out)" -eq 3 ] || fail "not one line of output for each line of input"
+[ -z "$(sed -n 2p out)" ] || fail "an empty line has a translation"
+"$fathom" generate whole/checkpoints/best --beam 2 --quiet < three | cmp -s - out || fail "standard input differs"
+expect 0 "$fathom" generate whole/checkpoints/best --input five --beam 3 --nbest 2 --format fairseq --quiet
+[ "$(grep -c '^H-' out)" -eq 10 ] || fail "fairseq's format has not two hypotheses a line"
+expect 0 "$fathom" generate whole/checkpoints/best --input five --format jsonl --quiet
+[ "$(grep -c '"token_logp"' out)" -eq 5 ] || fail "JSON lines are wrong"
+for batch in 1 3; do
+    "$fathom" generate whole/checkpoints/best --input five --batch $batch --quiet > by-$batch 2> /dev/null
+done
+cmp -s by-1 by-3 || fail "the result depends on the batch size"
+expect 0 "$fathom" fold whole/checkpoints/best --out folded
+"$fathom" generate folded --input five --batch 1 --quiet | cmp -s - by-1 || fail "the folded model differs"
+expect 0 "$fathom" average whole/checkpoints/last whole/checkpoints/best --out mean
+expect 0 $train --save-dir tuned --restore-file whole/checkpoints/best --max-update 3
+grep -q '"alpha":1[,}]' tuned/log.jsonl || fail "fine-tuning does not use the schedule's end"
+
+# ---- every method trains from the command line ----
+for method in $("$fathom" methods | awk 'NR > 1 && NF > 2 && $2 ~ /yes|no/ { print $1 }'); do
+    expect 0 "$fathom" train data $model --method "$method" --max-tokens 300 --max-update 2 --save-dir "m-$method" \
+        --threads 1 --device cpu --quiet
+done
+[ -d m-realformer ] && [ -d m-admin ] || fail "methods are missing in the list"
+
+# ---- what bad input gets ----
+refuses 2 'nothing-here' "$fathom" train nothing-here
+refuses 2 '--threads 0' $train --save-dir bad --threads 0
+refuses 2 'heads' $train --save-dir bad --heads 3
+refuses 2 '--encoder-layers 0' $train --save-dir bad --encoder-layers 0
+refuses 2 '--lr -1' $train --save-dir bad --lr -1
+refuses 2 '--lr abc' $train --save-dir bad --lr abc
+refuses 2 'did you mean --max-tokens?' $train --save-dir bad --max-token 3
+refuses 2 'did you mean "branchnorm"?' $train --save-dir bad --method branchnrom
+refuses 2 'growth' $train --save-dir bad --method-option growth=cubic
+refuses 2 '--arch enc' "$fathom" train data --arch enc --save-dir bad
+refuses 1 '--memory-budget' $train --save-dir bad --memory-budget 10K
+refuses 2 'max-positions' $train --save-dir bad --max-positions 4
+refuses 2 'nothing-here' "$fathom" generate nothing-here --input five
+refuses 2 'nothing-here' "$fathom" generate whole/checkpoints/best --input nothing-here
+printf 'ab\377\n' > latin
+refuses 2 'latin:1' "$fathom" generate whole/checkpoints/best --input latin
+: > empty
+refuses 2 'empty' "$fathom" generate whole/checkpoints/best --input empty
+refuses 2 '--nbest 3' "$fathom" generate whole/checkpoints/best --input five --nbest 3 --beam 2
+refuses 2 '--out' "$fathom" fold whole/checkpoints/best
+refuses 2 'preln' "$fathom" fold m-preln/checkpoints/last --out x
+if "$fathom" train data --device cuda --save-dir bad 2> err; then :; else grep -q cuda err || fail "--device cuda: $(cat err)"; fi
+head -c 1000 whole/checkpoints/best/model.safetensors > short
+mkdir stub && cp whole/checkpoints/best/config.json stub/ && mv short stub/model.safetensors
+refuses 2 'model.safetensors' "$fathom" generate stub --input five
+[ ! -e bad/checkpoints/last ] || fail "a refused run left a checkpoint"
