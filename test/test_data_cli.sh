@@ -1,0 +1,125 @@
+#!/bin/sh
+# fathom prepare and fathom data: exit status and the one line that says what is wrong.
+set -eu
+fathom=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+cd "$tree"
+
+# expect STATUS COMMAND...: runs it; its output is in out and err
+expect() {
+    want=$1
+    shift
+    status=0
+    "$@" >out 2>err || status=$?
+    [ $status -eq "$want" ] || {
+        echo "test_data_cli: $*: exit status $status, not $want" >&2
+        cat err >&2
+        exit 1
+    }
+}
+
+# says FILE TEXT: the file has the text somewhere
+says() {
+    grep -q -- "$2" "$1" || {
+        echo "test_data_cli: not found: $2" >&2
+        cat "$1" >&2
+        exit 1
+    }
+}
+
+# refuses STATUS TEXT OPTIONS...: prepare fails with one line that has the text, and leaves nothing
+refuses() {
+    want=$1
+    text=$2
+    shift 2
+    expect "$want" "$fathom" prepare "$@"
+    tail -n 1 err >last
+    says last "^fathom: "
+    says last "$text"
+    for left in data* ; do
+        [ ! -e "$left" ] || { echo "test_data_cli: $left is left behind by: $*" >&2; exit 1; }
+    done
+}
+
+i=0
+while [ $i -lt 200 ]; do
+    echo "the cat number $i sees a big blue house under the old tree"
+    i=$((i + 1))
+done >src
+sed 's/the/der/g; s/cat/Kater/; s/house/Haus/' src >tgt
+head -n 20 src >few.src
+head -n 20 tgt >few.tgt
+head -n 150 tgt >short
+: >nothing
+printf 'caf\351\n' >latin
+head -c 300 /dev/zero | tr '\0' 'x' >wide
+paste src tgt >both.tsv
+
+# what works
+expect 0 "$fathom" prepare --train-src src --train-tgt tgt --valid-src few.src --valid-tgt few.tgt \
+    --vocab-size 60 --out data
+says err '^train: 200 sentences'
+[ ! -s out ]
+expect 0 "$fathom" data info data
+says out '^valid: 20 sentences'
+expect 0 "$fathom" data info data --json
+says out '"format": "fathom-dataset"'
+expect 0 "$fathom" data check data
+says out 'sound'
+expect 0 "$fathom" data show data --split valid --first 3 --count 1
+[ "$(cat out)" = "$(paste few.src few.tgt | sed -n 4p)" ]
+expect 0 "$fathom" data show data --split train --count 1 --as ids
+says out '^[0-9 ]*	[0-9 ]*$'
+cmp data/valid.tgt.txt few.tgt
+expect 2 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out data
+says err 'fathom: data is there already; --force replaces it'
+expect 0 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out data --force --separate
+[ -e data/tokenizer.src.model ]
+[ ! -e data/valid.fds ]
+cp -r data other
+printf 'X' | dd of=other/train.fds bs=1 seek=2000 conv=notrunc 2>/dev/null
+expect 2 "$fathom" data check other
+says err 'fathom: other/train.fds: damaged data set'
+rm -r data
+gzip -c both.tsv | "$fathom" prepare --train-tsv - --model-type word --out data 2>err
+expect 0 "$fathom" data check data
+says out 'sound'
+rm -r data
+
+# what does not
+refuses 2 'out FOLDER is missing' --train-src src --train-tgt tgt
+refuses 2 'no text to prepare' --out data
+refuses 2 'train-src is given without --train-tgt' --train-src src --out data
+refuses 2 'not several' --train-src src --train-tgt tgt --train-text src --out data
+refuses 2 'standard input' --train-src - --train-tgt - --out data
+refuses 2 'missing: cannot open' --train-src missing --train-tgt tgt --out data
+refuses 2 'nothing: an empty file' --train-src nothing --train-tgt tgt --out data
+refuses 2 'latin:1: not UTF-8: byte 0xe9' --train-src latin --train-tgt tgt --out data
+refuses 2 'src has 200 lines, short has 150' --train-src src --train-tgt short --out data
+refuses 2 'both.tsv:1: not JSON' --train-jsonl both.tsv --out data
+refuses 2 'src:1: no tab' --train-tsv src --out data
+refuses 2 'vocab-size 8000 is larger than the text can give: at most' --train-src src --train-tgt tgt --out data
+refuses 2 'vocab-size 10 is smaller than' --train-src src --train-tgt tgt --vocab-size 10 --out data
+refuses 2 'src:1: .* tokens .* --max-positions 4' --train-src src --train-tgt tgt --vocab-size 60 \
+    --max-positions 4 --strict --out data
+refuses 2 'none of its 200 sentences' --train-src src --train-tgt tgt --vocab-size 60 \
+    --max-positions 4 --out data
+refuses 2 'src: not a SentencePiece model' --train-src src --train-tgt tgt --tokenizer src --out data
+refuses 2 'threads' --train-src src --train-tgt tgt --threads 0 --out data
+refuses 2 'vocab-size' --train-src src --train-tgt tgt --vocab-size many --out data
+refuses 2 'did you mean --train-src' --train-srcs src --out data
+refuses 1 'No such file\|cannot' --train-src src --train-tgt tgt --vocab-size 60 --out /dev/null/x
+[ ! -e /dev/full ] || {
+    expect 1 sh -c "'$fathom' data info other > /dev/full"
+    says err 'cannot write'
+}
+expect 2 "$fathom" data info
+expect 2 "$fathom" data look other
+says err 'must be info, show or check'
+expect 2 "$fathom" data info src
+expect 2 "$fathom" data info nowhere
+expect 2 "$fathom" data show other --split test
+says err "no split 'test'"
+expect 2 "$fathom" data show other --first 1000
+says err '200 sentences'
