@@ -60,7 +60,7 @@ void fth_packing_fini(fth_packing *p) {
     free(p->begin);
     free(p->first);
     free(p->last);
-    *p = (fth_packing){0};
+    memset(p, 0, sizeof *p);
 }
 
 static void measure(state *s) {
@@ -74,9 +74,11 @@ static void measure(state *s) {
     s->fuller = s->left[0] > s->left[1] ? 0 : 1;
     s->longest = longest[s->fuller];
     s->planned = (int32_t)((s->left[s->fuller] + s->limits.rows - 1) / s->limits.rows);
-    /* with less room than two rows a batch something will not fit; its rest would be a tiny batch */
+    /* with less room a batch than a small part of an item something will not fit, and what is left
+     * over at the end would be a tiny batch */
     int64_t room = (int64_t)s->planned * s->limits.rows - s->left[s->fuller];
-    if (s->planned > 64 && room < 2 * s->planned) s->planned++;
+    int64_t part = 2 + s->left[s->fuller] / s->n / 16;
+    if (s->planned > 64 && room < part * s->planned) s->planned++;
     if (s->limits.sentences) {
         int32_t needed = (s->n + s->limits.sentences - 1) / s->limits.sentences;
         if (needed > s->planned) s->planned = needed;
