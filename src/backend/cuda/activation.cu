@@ -1,0 +1,42 @@
+/* activation.cu: y = act(x); dx = dy * act'(saved). Reads n (2n), writes n; bandwidth bound. */
+#include "backend/cuda/activation.cuh"
+
+namespace {
+struct forward {
+    fth_act act;
+    __device__ void operator()(const fth_cuda_step *, int64_t, int, const float (*in)[8],
+                               float *out) const {
+#pragma unroll
+        for (int i = 0; i < 8; i++) out[i] = act_of(act, in[0][i]);
+    }
+};
+
+struct backward {
+    fth_act act;
+    __device__ void operator()(const fth_cuda_step *, int64_t, int, const float (*in)[8],
+                               float *out) const {
+#pragma unroll
+        for (int i = 0; i < 8; i++) out[i] = in[0][i] * act_slope(act, in[1][i]);
+    }
+};
+} // namespace
+
+fth_err fth_cuda_activate(const fth_cuda_call *c, fth_act act, const fth_tensor *x,
+                          const fth_tensor *y) {
+    return map<1>(c, &x, y, forward{act});
+}
+
+fth_err fth_cuda_through_activation(const fth_cuda_call *c, fth_act act, const fth_tensor *dy,
+                                    const fth_tensor *saved, const fth_tensor *dx) {
+    const fth_tensor *in[2] = {dy, saved};
+    return map<2>(c, in, dx, backward{act});
+}
+
+fth_err fth_cuda_activation(const fth_cuda_call *c) {
+    return fth_cuda_activate(c, c->op->u.linear.act, in_of(c, ACT_X), out_of(c, ACT_Y));
+}
+
+fth_err fth_cuda_activation_bwd(const fth_cuda_call *c) {
+    return fth_cuda_through_activation(c, c->op->u.linear.act, in_of(c, ACT_BWD_DY),
+                                       in_of(c, ACT_BWD_SAVED), out_of(c, ACT_BWD_DX));
+}

@@ -1,0 +1,65 @@
+/* attention.cu: chooses between the kernels of attention. */
+#include "backend/cuda/attention.cuh"
+
+attention_shape fth_cuda_attention_shape(const fth_cuda_call *c, const fth_tensor *q,
+                                         const fth_tensor *k) {
+    const fth_side q_side = c->op->u.attention.q_side, k_side = c->op->u.attention.k_side;
+    const fth_drop *drop = &c->op->u.attention.drop;
+    const fth_cuda_side *from = &c->batch->side[q_side], *to = &c->batch->side[k_side];
+    attention_shape s = {};
+    s.q_sentence = from->sentence, s.k_sentence = to->sentence;
+    s.q_offsets = from->offsets, s.k_offsets = to->offsets;
+    s.pairs = c->batch->pairs[q_side != k_side ? 2 : q_side == FTH_SRC ? 0 : 1];
+    s.q_rows = rows_of(q), s.k_rows = rows_of(k);
+    s.heads = c->op->u.attention.heads;
+    s.head = q->width / s.heads;
+    s.causal = c->op->u.attention.causal;
+    s.scale = c->op->u.attention.scale / c->op->u.attention.divisor;
+    s.carried = c->op->u.attention.scale;
+    s.inverse = 1.0f / c->op->u.attention.divisor;
+    s.threshold = drop->p > 0 ? fth_drop_threshold(drop->p) : 0;
+    s.site = drop->site;
+    s.kept = drop->p > 0 ? fth_drop_scale(drop->p) : 1.0f;
+    s.side = q_side;
+    s.step = c->step;
+    /* Keys of an encoder's output that another program made have a fixed number of rows: the
+     * batch's source rows are what counts. */
+    s.k_rows.extent = k_side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT;
+    return s;
+}
+
+bool fth_cuda_attention_is_fast(const attention_shape *s, const fth_tensor *const *tensors, int n) {
+    if (s->head % 8 != 0 || s->head > 128) return false;
+    for (int i = 0; i < n; i++)
+        if (tensors[i] && (!is_bf16(tensors[i]) || !is_wide(tensors[i]))) return false;
+    return true;
+}
+
+fth_err fth_cuda_attention(const fth_cuda_call *c) {
+    const fth_tensor *all[] = {in_of(c, ATT_Q), in_of(c, ATT_K), in_of(c, ATT_V), out_of(c, ATT_O)};
+    const attention_shape s = fth_cuda_attention_shape(c, all[0], all[1]);
+    const bool carries = c->op->in[ATT_PREV] || c->op->out[ATT_SCORES];
+    if (!carries && fth_cuda_attention_is_fast(&s, all, 4)) return fth_cuda_attention_fast(c, &s);
+    return fth_cuda_attention_plain(c, &s);
+}
+
+fth_err fth_cuda_attention_bwd(const fth_cuda_call *c) {
+    const fth_tensor *all[8];
+    for (int k = 0; k < 4; k++) all[k] = in_of(c, ATT_BWD_Q + k);
+    all[4] = in_of(c, ATT_BWD_DO);
+    for (int k = 0; k < 3; k++) all[5 + k] = out_of(c, ATT_BWD_DQ + k);
+    const attention_shape s = fth_cuda_attention_shape(c, all[0], all[1]);
+    const bool carries =
+        c->op->in[ATT_BWD_SCORES] || c->op->in[ATT_BWD_DSCORES] || c->op->out[ATT_BWD_DPREV];
+    if (!carries && fth_cuda_attention_is_fast(&s, all, 8))
+        return fth_cuda_attention_fast_bwd(c, &s);
+    return fth_cuda_attention_plain_bwd(c, &s);
+}
+
+/* The product of o and its gradient, by query and head. */
+int64_t fth_cuda_attention_bwd_scratch(const fth_device *, const fth_graph *g, const fth_op *op,
+                                       const int64_t capacity[FTH_N_EXTENTS]) {
+    const fth_value *q = &g->value[op->in[ATT_BWD_Q]];
+    const int64_t rows = q->extent == FTH_ROWS_FIXED ? q->rows : capacity[q->extent];
+    return rows * op->u.attention.heads * (int64_t)sizeof(float);
+}

@@ -1,0 +1,172 @@
+/* cuda.cu: the backend's table: opening a GPU, its memory. */
+#include "backend/cuda/gemm.cuh"
+
+#include <stdlib.h>
+
+fth_err fth_cuda_failed(cudaError_t err, const char *what) {
+    return fth_fail(err == cudaErrorMemoryAllocation ? FTH_NO_MEMORY : FTH_FAILED, "CUDA: %s: %s",
+                    what, cudaGetErrorString(err));
+}
+
+fth_err fth_cuda_launched(void) {
+    const cudaError_t err = cudaGetLastError();
+    return err == cudaSuccess ? FTH_OK : fth_cuda_failed(err, "launching a kernel");
+}
+
+static fth_cuda *gpu_of(fth_device *dev) {
+    return reinterpret_cast<fth_cuda *>(dev);
+}
+
+/* ---- opening ---- */
+
+/* The first GPU, or why it cannot be used. */
+static fth_err find_gpu(cudaDeviceProp *props) {
+    int count = 0;
+    const cudaError_t err = cudaGetDeviceCount(&count);
+    if (err != cudaSuccess || count == 0) {
+        (void)cudaGetLastError();
+        return fth_fail(FTH_USAGE, "--device cuda: no NVIDIA GPU can be used here (%s)",
+                        err == cudaSuccess ? "none found" : cudaGetErrorString(err));
+    }
+    CUDA_TRY(cudaSetDevice(0), "choosing GPU 0");
+    CUDA_TRY(cudaGetDeviceProperties(props, 0), "asking for the properties of GPU 0");
+    if (props->major < 8)
+        return fth_fail(FTH_USAGE,
+                        "--device cuda: %s has compute capability %d.%d, must be 8.0 or newer",
+                        props->name, props->major, props->minor);
+    return FTH_OK;
+}
+
+static void cuda_close(fth_device *dev) {
+    fth_cuda *gpu = gpu_of(dev);
+    fth_cuda_products_fini(gpu);
+    if (gpu->stream) cudaStreamSynchronize(gpu->stream);
+    cudaFree(gpu->workspace);
+    cudaFree(gpu->counters);
+    cudaFree(gpu->sums);
+    cudaFree(gpu->range);
+    if (gpu->blas) cublasLtDestroy(gpu->blas);
+    if (gpu->stream) cudaStreamDestroy(gpu->stream);
+    free(gpu);
+}
+
+static fth_err open_parts(fth_cuda *gpu) {
+    CUDA_TRY(cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking), "making a stream");
+    const cublasStatus_t status = cublasLtCreate(&gpu->blas);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return fth_fail(FTH_FAILED, "CUDA: starting cuBLASLt: %s", cublasLtGetStatusString(status));
+    const size_t counters = sizeof *gpu->counters * FTH_CUDA_COUNTERS;
+    CUDA_TRY(cudaMalloc(&gpu->workspace, FTH_CUDA_WORKSPACE), "memory for cuBLASLt");
+    CUDA_TRY(cudaMalloc(&gpu->counters, counters), "memory for counters");
+    CUDA_TRY(cudaMalloc(&gpu->sums, sizeof *gpu->sums * (FTH_CUDA_SUMS + 1)), "memory for sums");
+    CUDA_TRY(cudaMemset(gpu->counters, 0, counters), "clearing counters");
+    CUDA_TRY(cudaDeviceSynchronize(), "opening the GPU");
+    return FTH_OK;
+}
+
+static fth_err cuda_open(const fth_backend *self, fth_precision precision, int threads,
+                         fth_device **out) {
+    cudaDeviceProp props;
+    FTH_TRY(find_gpu(&props));
+    fth_cuda *gpu = (fth_cuda *)calloc(1, sizeof *gpu);
+    if (!gpu) return fth_fail(FTH_NO_MEMORY, "no memory for device cuda");
+    gpu->device = {self, precision, threads, precision == FTH_FP32 ? FTH_F32 : FTH_BF16, FTH_F32};
+    gpu->processors = props.multiProcessorCount;
+    const fth_err err = open_parts(gpu);
+    if (err != FTH_OK) {
+        cuda_close(&gpu->device);
+        return err;
+    }
+    *out = &gpu->device;
+    return FTH_OK;
+}
+
+/* ---- memory ---- */
+
+static fth_err cuda_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
+    (void)dev;
+    size_t available = 0, total = 0;
+    CUDA_TRY(cudaMemGetInfo(&available, &total), "asking for free memory");
+    *free_bytes = (int64_t)available;
+    *total_bytes = (int64_t)total;
+    return FTH_OK;
+}
+
+static fth_err cuda_zero(fth_device *dev, void *data, int64_t bytes) {
+    if (bytes > 0)
+        CUDA_TRY(cudaMemsetAsync(data, 0, (size_t)bytes, gpu_of(dev)->stream), "clearing memory");
+    return FTH_OK;
+}
+
+static fth_err cuda_alloc(fth_device *dev, int64_t bytes, void **out) {
+    const cudaError_t err = cudaMalloc(out, bytes > 0 ? (size_t)bytes : 256);
+    if (err == cudaErrorMemoryAllocation) {
+        int64_t available = 0, total = 0;
+        (void)cudaGetLastError();
+        FTH_TRY(cuda_memory(dev, &available, &total));
+        return fth_fail(FTH_NO_MEMORY,
+                        "%.2f GiB of GPU memory are needed, %.2f of %.2f GiB are free; a smaller "
+                        "--memory-budget or --max-tokens needs less",
+                        (double)bytes / 0x1p30, (double)available / 0x1p30, (double)total / 0x1p30);
+    }
+    if (err != cudaSuccess) return fth_cuda_failed(err, "taking memory");
+    return cuda_zero(dev, *out, bytes);
+}
+
+static void cuda_release(fth_device *dev, void *data) {
+    (void)dev;
+    cudaFree(data); /* waits for the work that uses it */
+}
+
+static fth_err copy(fth_device *dev, void *to, const void *from, int64_t bytes,
+                    cudaMemcpyKind kind) {
+    cudaStream_t stream = gpu_of(dev)->stream;
+    if (bytes > 0) CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kind, stream), "copying");
+    CUDA_TRY(cudaStreamSynchronize(stream), "waiting for the GPU");
+    return FTH_OK;
+}
+
+static fth_err cuda_upload(fth_device *dev, void *to, const void *from, int64_t bytes) {
+    return copy(dev, to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+static fth_err cuda_download(fth_device *dev, void *to, const void *from, int64_t bytes) {
+    return copy(dev, to, from, bytes, cudaMemcpyDeviceToHost);
+}
+
+/* ---- the table ---- */
+
+static fth_backend make_table(void) {
+    fth_backend table = {};
+    table.name = "cuda";
+    table.open = cuda_open;
+    table.close = cuda_close;
+    table.alloc = cuda_alloc;
+    table.release = cuda_release;
+    table.upload = cuda_upload;
+    table.download = cuda_download;
+    table.zero = cuda_zero;
+    table.memory = cuda_memory;
+    table.run = fth_cuda_run;
+    table.prepare = fth_cuda_prepare;
+    table.unprepare = fth_cuda_unprepare;
+    table.sum_squares = fth_cuda_sum_squares;
+    table.adam = fth_cuda_adam;
+    table.refresh_weights = fth_cuda_refresh_weights;
+    for (fth_kernel &kernel : table.kernel) kernel = fth_cuda_one;
+    table.scratch[FTH_KIND_attention_bwd] = fth_cuda_attention_bwd_scratch;
+    table.scratch[FTH_KIND_join_bwd] = fth_cuda_join_bwd_scratch;
+    table.scratch[FTH_KIND_norm_bwd] = fth_cuda_join_bwd_scratch;
+    table.scratch[FTH_KIND_join_norm_bwd] = fth_cuda_join_bwd_scratch;
+    table.scratch[FTH_KIND_linear_dw] = fth_cuda_linear_dw_scratch;
+    table.scratch[FTH_KIND_xent] = fth_cuda_xent_scratch;
+    table.scratch[FTH_KIND_scale_shift_bwd] = fth_cuda_dots_scratch;
+    table.scratch[FTH_KIND_head_scale_bwd] = fth_cuda_dots_scratch;
+    table.scratch[FTH_KIND_mix_bwd] = fth_cuda_dots_scratch;
+    return table;
+}
+
+extern "C" const fth_backend *fth_backend_cuda(void) {
+    static const fth_backend table = make_table();
+    return &table;
+}

@@ -1,0 +1,174 @@
+/* cuda.cuh: what the files of the CUDA backend share: the opened GPU, what a program keeps on it,
+ * and how an operation is called.
+ *
+ * A program is walked once as it is (each operation waited for, so that an error names it), then
+ * walked again under stream capture; from then on every run is one launch of that graph. Therefore
+ * nothing that changes from run to run may be an argument of a kernel: rows, offsets, dropout
+ * counters and coefficients are read from memory of the GPU (fth_cuda_step, fth_cuda_batch).
+ *
+ * Shapes are the capacity. Rows between the batch's and the capacity, the tail: every kernel writes
+ * them; gradients are 0 there and activations finite, so products over the whole capacity are right
+ * (a linear operation's output has the bias there, which meets a zero in every product). */
+#ifndef FTH_BACKEND_CUDA_CUDA_CUH
+#define FTH_BACKEND_CUDA_CUDA_CUH
+
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+extern "C" {
+#define class class_ /* graph.h is C: a member of fth_value has this name */
+#include "backend/backend.h"
+#undef class
+#include "graph/dropout.h"
+}
+
+typedef __nv_bfloat16 bf16;
+
+/* The numbers of a step as kernels read them. */
+struct fth_cuda_step {
+    uint64_t seed;
+    int64_t row_base[2];
+    int64_t rows[FTH_N_EXTENTS];
+    uint32_t update;
+    int32_t n_sent;
+    float slots[FTH_STEP_SLOTS];
+    float loss_scale;
+};
+
+struct fth_cuda_side {
+    int32_t *ids, *pos, *targets, *order; /* [capacity], as in fth_packed_side */
+    int32_t *sentence;                    /* [capacity] which sentence a row belongs to */
+    int32_t *offsets;                     /* [sentences + 1] */
+};
+
+/* The batch on the GPU. The addresses are fixed when the program is made. */
+struct fth_cuda_batch {
+    fth_cuda_step *step;
+    fth_cuda_side side[2];
+    int64_t *pairs[3]; /* [sentences + 1] first pair of a sentence: source, target, cross */
+    int32_t *slot;     /* [target capacity] generation only, as these two */
+    int32_t *begin;    /* [target capacity + 1] first entry of a row's history */
+    int32_t *history;  /* all histories, one behind the other */
+};
+
+struct fth_cuda_product; /* gemm.cu: a product of one shape with the algorithm chosen for it */
+
+struct fth_cuda {
+    fth_device device; /* first: an fth_device is an fth_cuda */
+    int processors;    /* multiprocessors */
+    cudaStream_t stream;
+    cublasLtHandle_t blas;
+    void *workspace;       /* of cuBLASLt */
+    unsigned *counters;    /* [FTH_CUDA_COUNTERS] 0 between kernels */
+    double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
+    fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
+    int32_t cap_ranges;
+    fth_cuda_product *products; /* [n_products] */
+    int n_products, cap_products;
+};
+
+enum { FTH_CUDA_COUNTERS = 8192, FTH_CUDA_SUMS = 1024, FTH_CUDA_WORKSPACE = 64 << 20 };
+
+/* What a program keeps beside its values (fth_exec.own). */
+struct fth_cuda_program {
+    char *staged, *block; /* pinned memory of the host, and its copy on the GPU */
+    size_t block_bytes;
+    fth_cuda_batch batch; /* addresses inside of block */
+    int32_t capacity[2], cap_sentences;
+    int32_t *staged_history; /* [cap_history] pinned */
+    int64_t cap_history;
+    cudaEvent_t copied; /* the staged memory may be written again */
+    int64_t runs;
+    cudaGraphExec_t graph;
+    bf16 *bias;                 /* bf16 copies of the biases of linear operations */
+    struct fth_cuda_cast *cast; /* [n_casts] on the GPU: which are to be made */
+    int32_t n_casts;
+    int64_t *bias_at; /* [n_ops] where the copy of an operation's bias is */
+};
+
+/* One operation, about to be launched. */
+struct fth_cuda_call {
+    fth_cuda *gpu;
+    const fth_exec *ex;
+    const fth_op *op;
+    fth_cuda_program *program;
+    const fth_cuda_batch *batch;
+    const fth_cuda_step *step;
+    cudaStream_t stream;
+};
+
+#define KIND(name, text) fth_err fth_cuda_##name(const fth_cuda_call *c);
+#include "graph/kinds.def"
+#undef KIND
+
+typedef int64_t fth_cuda_scratch_fn(const fth_device *dev, const fth_graph *g, const fth_op *op,
+                                    const int64_t capacity[FTH_N_EXTENTS]);
+fth_cuda_scratch_fn fth_cuda_attention_bwd_scratch, fth_cuda_join_bwd_scratch,
+    fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch, fth_cuda_dots_scratch;
+
+/* flat.cu */
+fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
+fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args);
+fth_err fth_cuda_refresh_weights(fth_device *dev, const fth_arenas *a);
+
+/* program.cu */
+fth_err fth_cuda_prepare(fth_exec *ex);
+void fth_cuda_unprepare(fth_exec *ex);
+fth_err fth_cuda_run(fth_exec *ex);
+fth_err fth_cuda_one(fth_exec *ex, const fth_op *op);
+
+/* cuda.cu: a failed call of CUDA as an fth_err; `what` was tried. */
+fth_err fth_cuda_failed(cudaError_t err, const char *what);
+fth_err fth_cuda_launched(void); /* the newest launch */
+#define CUDA_TRY(call, what)                                                                       \
+    do {                                                                                           \
+        cudaError_t cuda_try_err_ = (call);                                                        \
+        if (cuda_try_err_ != cudaSuccess) return fth_cuda_failed(cuda_try_err_, what);             \
+    } while (0)
+
+/* ---- operands ---- */
+
+static inline const fth_tensor *in_of(const fth_cuda_call *c, int k) {
+    return fth_arg(c->ex, c->op->in[k]);
+}
+
+static inline const fth_tensor *out_of(const fth_cuda_call *c, int k) {
+    return fth_arg(c->ex, c->op->out[k]);
+}
+
+static inline int32_t ceil_div(int64_t a, int64_t b) {
+    return (int32_t)((a + b - 1) / b);
+}
+
+/* Whether rows of t can be read in pieces of 16 bytes; an absent one does not hinder. */
+static inline bool is_wide(const fth_tensor *t) {
+    if (!t) return true;
+    const int64_t size = (int64_t)fth_dtype_size(t->dtype);
+    return (uintptr_t)t->data % 16 == 0 && t->ld * size % 16 == 0 && t->width % 8 == 0;
+}
+
+static inline bool is_bf16(const fth_tensor *t) {
+    return t->dtype == FTH_BF16;
+}
+
+/* Rows of a value, as a kernel finds them: the batch's, or a fixed number. */
+struct row_count {
+    int64_t capacity;
+    int extent;
+};
+
+static inline row_count rows_of(const fth_tensor *t) {
+    return {t->rows, (int)t->extent};
+}
+
+static __device__ __forceinline__ int64_t rows_now(const fth_cuda_step *step, row_count r) {
+    return r.extent == FTH_ROWS_FIXED ? r.capacity : step->rows[r.extent];
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* flat.cu: the work on flat arenas. Adam reads 16 and writes 12 bytes an element (14 with the bf16
+ * copy), the sum of squares reads 4, the copy of the weights reads 4 and writes 2: all of it
+ * bandwidth bound. */
+#include "backend/cuda/vec.cuh"
+
+static fth_cuda *gpu_of(fth_device *dev) {
+    return reinterpret_cast<fth_cuda *>(dev);
+}
+
+enum { FLAT_THREADS = 256 };
+
+/* ---- sum of squares ---- */
+
+static __device__ double block_sum(double x) {
+    __shared__ double shared[FLAT_THREADS / 32];
+#pragma unroll
+    for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(~0u, x, k);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = 0;
+    for (int k = 0; k < FLAT_THREADS / 32; k++) x += shared[k];
+    return x;
+}
+
+/* n is a multiple of 4. */
+static __global__ void __launch_bounds__(FLAT_THREADS)
+    square_parts(const float *x, int64_t n, double *parts) {
+    double sum = 0;
+    const int64_t stride = (int64_t)gridDim.x * FLAT_THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x; i < n / 4; i += stride) {
+        const float4 v = reinterpret_cast<const float4 *>(x)[i];
+        sum += (double)v.x * v.x + (double)v.y * v.y + ((double)v.z * v.z + (double)v.w * v.w);
+    }
+    if (blockIdx.x == 0 && threadIdx.x < n % 4) {
+        const double v = x[n / 4 * 4 + threadIdx.x];
+        sum += v * v;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+static __global__ void __launch_bounds__(FLAT_THREADS)
+    square_total(const double *parts, int n, double *out) {
+    double sum = 0;
+    for (int i = (int)threadIdx.x; i < n; i += FLAT_THREADS) sum += parts[i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) *out = sum;
+}
+
+fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out) {
+    fth_cuda *gpu = gpu_of(dev);
+    square_parts<<<FTH_CUDA_SUMS, FLAT_THREADS, 0, gpu->stream>>>((const float *)full, n,
+                                                                  gpu->sums);
+    FTH_TRY(fth_cuda_launched());
+    square_total<<<1, FLAT_THREADS, 0, gpu->stream>>>(gpu->sums, FTH_CUDA_SUMS,
+                                                      gpu->sums + FTH_CUDA_SUMS);
+    FTH_TRY(fth_cuda_launched());
+    return dev->backend->download(dev, out, gpu->sums + FTH_CUDA_SUMS, sizeof *out);
+}
+
+/* ---- Adam ---- */
+
+struct adam_args {
+    float *master, *m, *v;
+    const float *grad;
+    bf16 *weights; /* NULL: none apart from master */
+    const fth_adam_range *range;
+    int n_ranges;
+    float beta1, beta2, rest1, rest2; /* rest = 1 - beta */
+    float eps, decay, grad_scale;
+    float lr, corrected; /* lr; lr * sqrt(1 - beta2^t) / (1 - beta1^t) */
+};
+
+/* The range that holds element i, or n_ranges when there is none. */
+static __device__ int find_range(const adam_args &a, int64_t i) {
+    int low = 0, high = a.n_ranges;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (a.range[middle].end <= i)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < a.n_ranges && a.range[low].begin <= i ? low : a.n_ranges;
+}
+
+static __device__ __forceinline__ void adam_one(const adam_args &a, float lr_scale, float g,
+                                                float *theta, float *m, float *v) {
+    g *= a.grad_scale;
+    *m = a.beta1 * *m + a.rest1 * g;
+    *v = a.beta2 * *v + a.rest2 * g * g;
+    *theta -= a.lr * lr_scale * a.decay * *theta;
+    *theta -= a.corrected * lr_scale * *m / (sqrtf(*v) + a.eps);
+}
+
+/* METHODS A.9, fairseq's form. Four elements a thread; a group of four that a border cuts goes one
+ * by one. */
+static __global__ void __launch_bounds__(FLAT_THREADS) adam_kernel(adam_args a, int64_t n) {
+    const int64_t i = ((int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x) * 4;
+    if (i >= n) return;
+    const int range = find_range(a, i);
+    if (range < a.n_ranges && a.range[range].end >= i + 4) {
+        const float lr_scale = a.range[range].lr_scale;
+        const float4 g = *reinterpret_cast<const float4 *>(a.grad + i);
+        float4 theta = *reinterpret_cast<float4 *>(a.master + i);
+        float4 m = *reinterpret_cast<float4 *>(a.m + i), v = *reinterpret_cast<float4 *>(a.v + i);
+        adam_one(a, lr_scale, g.x, &theta.x, &m.x, &v.x);
+        adam_one(a, lr_scale, g.y, &theta.y, &m.y, &v.y);
+        adam_one(a, lr_scale, g.z, &theta.z, &m.z, &v.z);
+        adam_one(a, lr_scale, g.w, &theta.w, &m.w, &v.w);
+        *reinterpret_cast<float4 *>(a.master + i) = theta;
+        *reinterpret_cast<float4 *>(a.m + i) = m;
+        *reinterpret_cast<float4 *>(a.v + i) = v;
+        if (a.weights)
+            *reinterpret_cast<uint2 *>(a.weights + i) =
+                make_uint2(pack2(theta.x, theta.y), pack2(theta.z, theta.w));
+        return;
+    }
+    for (int64_t k = i; k < i + 4 && k < n; k++) {
+        const int mine = find_range(a, k);
+        if (mine == a.n_ranges) continue;
+        adam_one(a, a.range[mine].lr_scale, a.grad[k], &a.master[k], &a.m[k], &a.v[k]);
+        if (a.weights) a.weights[k] = from_float<bf16>(a.master[k]);
+    }
+}
+
+static fth_err send_ranges(fth_cuda *gpu, const fth_adam *args) {
+    const size_t bytes = sizeof *gpu->range * (size_t)args->n_ranges;
+    if (args->n_ranges > gpu->cap_ranges) {
+        cudaFree(gpu->range);
+        gpu->range = nullptr;
+        gpu->cap_ranges = 0;
+        CUDA_TRY(cudaMalloc(&gpu->range, bytes), "memory for ranges of parameters");
+        gpu->cap_ranges = args->n_ranges;
+    }
+    CUDA_TRY(cudaMemcpyAsync(gpu->range, args->range, bytes, cudaMemcpyHostToDevice, gpu->stream),
+             "copying ranges of parameters");
+    return FTH_OK;
+}
+
+fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args) {
+    fth_cuda *gpu = gpu_of(dev);
+    if (args->n_ranges == 0 || a->n == 0) return FTH_OK;
+    FTH_TRY(send_ranges(gpu, args));
+    const double t = (double)args->update;
+    const double correction = sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t));
+    adam_args k = {};
+    k.master = (float *)a->master;
+    k.m = (float *)a->m;
+    k.v = (float *)a->v;
+    k.grad = (const float *)a->grad;
+    k.weights = a->weights == a->master ? nullptr : (bf16 *)a->weights;
+    k.range = gpu->range;
+    k.n_ranges = args->n_ranges;
+    k.beta1 = (float)args->beta1;
+    k.beta2 = (float)args->beta2;
+    k.rest1 = (float)(1 - args->beta1);
+    k.rest2 = (float)(1 - args->beta2);
+    k.eps = (float)args->eps;
+    k.decay = (float)args->weight_decay;
+    k.grad_scale = (float)args->grad_scale;
+    k.lr = (float)args->lr;
+    k.corrected = (float)(args->lr * correction);
+    adam_kernel<<<ceil_div(a->n, 4 * FLAT_THREADS), FLAT_THREADS, 0, gpu->stream>>>(k, a->n);
+    return fth_cuda_launched();
+}
+
+/* ---- the copy that products read ---- */
+
+static __global__ void __launch_bounds__(FLAT_THREADS)
+    cast_weights(const float *from, bf16 *to, int64_t n) {
+    const int64_t i = ((int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x) * 8;
+    if (i >= n) return;
+    const int count = (int)min((int64_t)8, n - i);
+    float v[8];
+    load8(from + i, count == 8, count, v);
+    store8(to + i, count == 8, count, v);
+}
+
+fth_err fth_cuda_refresh_weights(fth_device *dev, const fth_arenas *a) {
+    if (a->weights == a->master || a->n == 0) return FTH_OK;
+    cast_weights<<<ceil_div(a->n, 8 * FLAT_THREADS), FLAT_THREADS, 0, gpu_of(dev)->stream>>>(
+        (const float *)a->master, (bf16 *)a->weights, a->n);
+    return fth_cuda_launched();
+}

@@ -1,0 +1,353 @@
+/* join_norm_bwd.cu: dz = LN'(dy) + addend, dx = r dz, df = a D(dz), de = c dz, and the gradients of
+ * gain, bias and learned coefficients; norm_bwd and join_bwd are its halves. Reads dy and z (and the
+ * addend), writes dx and df: 4n to 6n, bandwidth bound. Column sums are kept in registers while a
+ * group of threads walks over its rows, then added block by block: parts [quantity, block, width],
+ * which a second kernel adds in order. */
+#include "backend/cuda/join.cuh"
+
+namespace {
+enum { GAIN, BIAS, COEF_R, COEF_A, COEF_C, QUANTITIES, BWD_THREADS = 256 };
+
+template <class T> struct bwd_args {
+    const T *dy, *dz, *z; /* dy absent: join_bwd; dz opt else */
+    int64_t ld_dy, ld_dz, ld_z;
+    const float *stats, *gain;
+    int64_t ld_stats;
+    const T *term[3]; /* x, f, e where their coefficient is learned */
+    int64_t ld_term[3];
+    T *out[3]; /* dx, df, de, each opt */
+    int64_t ld_out[3];
+    join_coef coef[3];
+    drop_place drop;
+    float *parts[QUANTITIES]; /* [blocks, width]; NULL: not wanted */
+    int width, chunks;
+    bool wide;
+    row_count rows;
+    const fth_cuda_step *step;
+};
+
+template <class T> __device__ void zero_row(const bwd_args<T> &a, int64_t row, int lane, int step) {
+    float zeros[8];
+    fill8(zeros, 0.0f);
+    for (int chunk = lane; chunk < a.chunks; chunk += step)
+        for (int k = 0; k < 3; k++)
+            if (a.out[k])
+                store8(a.out[k] + row * a.ld_out[k] + chunk * 8, a.wide,
+                       min(8, a.width - chunk * 8), zeros);
+}
+
+/* One row's dz into registers: dz[k] are the eight columns of piece k. */
+template <class T, int GROUP, int CHUNKS>
+__device__ __forceinline__ void norm_row(const bwd_args<T> &a, int64_t row, int lane, float *shared,
+                                         float dz[CHUNKS][8], float dgain[CHUNKS][8],
+                                         float dbias[CHUNKS][8]) {
+    const float mean = a.stats[row * a.ld_stats], rstd = a.stats[row * a.ld_stats + 1];
+    float xhat[CHUNKS][8], sum_u = 0.0f, sum_ux = 0.0f;
+#pragma unroll
+    for (int k = 0; k < CHUNKS; k++) {
+        const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
+        if (chunk >= a.chunks) continue;
+        float dy[8], gain[8];
+        load8(a.dy + row * a.ld_dy + column, a.wide, n, dy);
+        load8(a.z + row * a.ld_z + column, a.wide, n, xhat[k]);
+        load8(a.gain + column, a.wide, n, gain);
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            xhat[k][i] = (xhat[k][i] - mean) * rstd;
+            dgain[k][i] += dy[i] * xhat[k][i];
+            dbias[k][i] += dy[i];
+            dz[k][i] = gain[i] * dy[i]; /* u; 0 past the end of the row */
+            sum_u += dz[k][i];
+            sum_ux += dz[k][i] * xhat[k][i];
+        }
+    }
+    const float mean_u = group_sum<GROUP>(sum_u, shared) / (float)a.width;
+    const float mean_ux = group_sum<GROUP>(sum_ux, shared) / (float)a.width;
+#pragma unroll
+    for (int k = 0; k < CHUNKS; k++) {
+        const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
+        if (chunk >= a.chunks) continue;
+        float more[8];
+        fill8(more, 0.0f);
+        if (a.dz) load8(a.dz + row * a.ld_dz + column, a.wide, n, more);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            dz[k][i] = (dz[k][i] - mean_u - xhat[k][i] * mean_ux) * rstd + more[i];
+    }
+}
+
+/* What goes to x, to the branch and to e; dcoef [3] are the sums for learned coefficients. */
+template <class T, bool LEARNED>
+__device__ __forceinline__ void spread(const bwd_args<T> &a, int64_t row, int column, int n,
+                                       const float dz[8], float (*dcoef)[8]) {
+    float kept[8];
+    drop_factors(a.step, a.drop, row, column, kept);
+#pragma unroll
+    for (int t = 0; t < 3; t++) {
+        float g[8], k[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) g[i] = t == 1 ? kept[i] * dz[i] : dz[i];
+        if (LEARNED && a.term[t]) {
+            load8(a.term[t] + row * a.ld_term[t] + column, a.wide, n, k);
+#pragma unroll
+            for (int i = 0; i < 8; i++) dcoef[t][i] += g[i] * k[i];
+        }
+        if (!a.out[t]) continue;
+        coef_at(a.step, a.coef[t], column, a.wide, n, k);
+#pragma unroll
+        for (int i = 0; i < 8; i++) g[i] *= k[i];
+        store8(a.out[t] + row * a.ld_out[t] + column, a.wide, n, g);
+    }
+}
+
+/* Adds the sums of a block's groups and puts them into its row of parts. */
+template <int GROUP, int BLOCK, int CHUNKS>
+__device__ void write_parts(float *parts, int width, int lane, const float sums[CHUNKS][8],
+                            float *shared) {
+    if (!parts) return; /* the same for all threads */
+    float *mine = parts + (int64_t)blockIdx.x * width;
+    if (GROUP == BLOCK) {
+#pragma unroll
+        for (int k = 0; k < CHUNKS; k++)
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const int column = (lane + k * GROUP) * 8 + i;
+                if (column < width) mine[column] = sums[k][i];
+            }
+        return;
+    }
+    const int pitch = CHUNKS * GROUP * 8; /* shared [BLOCK / GROUP, pitch] */
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < CHUNKS; k++)
+#pragma unroll
+        for (int i = 0; i < 8; i += 4)
+            *reinterpret_cast<float4 *>(shared + threadIdx.x / GROUP * pitch +
+                                        (lane + k * GROUP) * 8 + i) =
+                make_float4(sums[k][i], sums[k][i + 1], sums[k][i + 2], sums[k][i + 3]);
+    __syncthreads();
+    for (int column = threadIdx.x; column < width; column += BLOCK) {
+        float total = 0.0f;
+        for (int g = 0; g < BLOCK / GROUP; g++) total += shared[g * pitch + column];
+        mine[column] = total;
+    }
+}
+
+template <class T, int GROUP, int CHUNKS, bool LEARNED>
+__global__ void __launch_bounds__(GROUP > BWD_THREADS ? GROUP : BWD_THREADS)
+    join_bwd_kernel(bwd_args<T> a) {
+    constexpr int BLOCK = GROUP > BWD_THREADS ? GROUP : BWD_THREADS;
+    constexpr int GROUPS = GROUP == 32 ? BLOCK / 32 : 1;
+    __shared__ __align__(16) float shared[GROUP == 32 ? GROUPS * CHUNKS * 256 : 32];
+    const int lane = (int)threadIdx.x % GROUP;
+    const int64_t rows = rows_now(a.step, a.rows);
+    float dgain[CHUNKS][8], dbias[CHUNKS][8], dcoef[LEARNED ? CHUNKS : 1][3][8];
+#pragma unroll
+    for (int k = 0; k < CHUNKS; k++) fill8(dgain[k], 0.0f), fill8(dbias[k], 0.0f);
+#pragma unroll
+    for (int k = 0; LEARNED && k < CHUNKS; k++)
+        for (int t = 0; t < 3; t++) fill8(dcoef[k][t], 0.0f);
+    const int64_t first = (int64_t)blockIdx.x * GROUPS + (GROUP == 32 ? threadIdx.x / 32 : 0);
+    for (int64_t row = first; row < a.rows.capacity; row += (int64_t)gridDim.x * GROUPS) {
+        if (row >= rows) {
+            zero_row(a, row, lane, GROUP);
+            continue;
+        }
+        float dz[CHUNKS][8];
+        if (a.dy) norm_row<T, GROUP, CHUNKS>(a, row, lane, shared, dz, dgain, dbias);
+#pragma unroll
+        for (int k = 0; k < CHUNKS; k++) {
+            const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
+            if (chunk >= a.chunks) continue;
+            if (!a.dy) load8(a.dz + row * a.ld_dz + column, a.wide, n, dz[k]);
+            spread<T, LEARNED>(a, row, column, n, dz[k], dcoef[LEARNED ? k : 0]);
+        }
+    }
+    write_parts<GROUP, BLOCK, CHUNKS>(a.parts[GAIN], a.width, lane, dgain, shared);
+    write_parts<GROUP, BLOCK, CHUNKS>(a.parts[BIAS], a.width, lane, dbias, shared);
+    if constexpr (LEARNED) {
+#pragma unroll
+        for (int t = 0; t < 3; t++) {
+            float sums[CHUNKS][8];
+#pragma unroll
+            for (int k = 0; k < CHUNKS; k++)
+#pragma unroll
+                for (int i = 0; i < 8; i++) sums[k][i] = dcoef[k][t][i];
+            write_parts<GROUP, BLOCK, CHUNKS>(a.parts[COEF_R + t], a.width, lane, sums, shared);
+        }
+    }
+}
+
+/* ---- adding the parts ---- */
+
+struct finish_args {
+    const float *parts[QUANTITIES];
+    float *grad[QUANTITIES];    /* += the sum over blocks; NULL: not wanted */
+    join_coef coef[QUANTITIES]; /* whose unlearned part multiplies the sum */
+    bool scalar[QUANTITIES];    /* over all columns too */
+    int blocks, width;
+    const fth_cuda_step *step;
+};
+
+enum { FINISH_COLUMNS = 32, FINISH_LANES = 8 };
+
+__global__ void __launch_bounds__(FINISH_COLUMNS *FINISH_LANES) finish_columns(finish_args a) {
+    __shared__ float shared[FINISH_LANES][FINISH_COLUMNS];
+    const int q = blockIdx.y, x = threadIdx.x % FINISH_COLUMNS, y = threadIdx.x / FINISH_COLUMNS;
+    const int column = blockIdx.x * FINISH_COLUMNS + x;
+    if (!a.grad[q] || a.scalar[q]) return;
+    float sum = 0.0f;
+    if (column < a.width)
+        for (int b = y; b < a.blocks; b += FINISH_LANES)
+            sum += a.parts[q][(int64_t)b * a.width + column];
+    shared[y][x] = sum;
+    __syncthreads();
+    if (y != 0 || column >= a.width) return;
+    for (int k = 1; k < FINISH_LANES; k++) sum += shared[k][x];
+    a.grad[q][column] += sum * coef_number(a.step, a.coef[q]);
+}
+
+__global__ void __launch_bounds__(BWD_THREADS) finish_scalars(finish_args a) {
+    __shared__ float shared[BWD_THREADS / 32];
+    const int q = blockIdx.x;
+    if (!a.grad[q] || !a.scalar[q]) return;
+    float sum = 0.0f;
+    for (int64_t i = threadIdx.x; i < (int64_t)a.blocks * a.width; i += BWD_THREADS)
+        sum += a.parts[q][i];
+    sum = group_sum<BWD_THREADS>(sum, shared);
+    if (threadIdx.x == 0) *a.grad[q] += sum * coef_number(a.step, a.coef[q]);
+}
+
+/* ---- launching ---- */
+
+int groups_per_block(int width, bool learned) {
+    return !learned && width <= 1024 ? BWD_THREADS / 32 : 1;
+}
+
+int blocks_for(int processors, int64_t rows, int width, bool learned) {
+    const int64_t wanted = ceil_div(rows, groups_per_block(width, learned));
+    return (int)(wanted < 2 * processors ? wanted : 2 * processors);
+}
+
+bool is_learned(const fth_op *op) {
+    return op->in[JOIN_BWD_R] || op->in[JOIN_BWD_A] || op->in[JOIN_BWD_C];
+}
+
+template <class T, int GROUP, int CHUNKS, bool LEARNED>
+fth_err launch_as(const fth_cuda_call *c, const bwd_args<T> &a, int blocks) {
+    constexpr int BLOCK = GROUP > BWD_THREADS ? GROUP : BWD_THREADS;
+    join_bwd_kernel<T, GROUP, CHUNKS, LEARNED><<<blocks, BLOCK, 0, c->stream>>>(a);
+    return fth_cuda_launched();
+}
+
+template <class T>
+fth_err launch(const fth_cuda_call *c, const bwd_args<T> &a, int blocks, bool learned) {
+    if (!learned && a.width <= 512) return launch_as<T, 32, 2, false>(c, a, blocks);
+    if (!learned && a.width <= 768) return launch_as<T, 32, 3, false>(c, a, blocks);
+    if (!learned && a.width <= 1024) return launch_as<T, 32, 4, false>(c, a, blocks);
+    if (!learned && a.width <= 8192) return launch_as<T, 512, 2, false>(c, a, blocks);
+    if (a.width <= 2048) return launch_as<T, 256, 1, true>(c, a, blocks);
+    if (a.width <= 4096) return launch_as<T, 512, 1, true>(c, a, blocks);
+    return fth_fail(FTH_FAILED, "a row of %d columns: must be at most %d on device cuda", a.width,
+                    learned ? 4096 : 8192);
+}
+
+/* The operands. norm_bwd gives what it has to x; its coefficients are not set. */
+template <class T> bwd_args<T> arguments(const fth_cuda_call *c) {
+    const fth_tensor *dy = in_of(c, JOIN_BWD_DY), *dz = in_of(c, JOIN_BWD_DZ);
+    const fth_tensor *z = in_of(c, JOIN_BWD_Z), *stats = in_of(c, JOIN_BWD_STATS);
+    const fth_tensor *gain = in_of(c, JOIN_BWD_GAIN), *shape = dy ? dy : dz;
+    const fth_coef *coefs[3] = {&c->op->u.join.r, &c->op->u.join.a, &c->op->u.join.c};
+    const bool join = c->op->kind != FTH_KIND_norm_bwd;
+    bwd_args<T> a = {};
+    if (dy) {
+        a.dy = (const T *)dy->data, a.ld_dy = dy->ld;
+        a.z = (const T *)z->data, a.ld_z = z->ld;
+        a.stats = (const float *)stats->data, a.ld_stats = stats->ld;
+        a.gain = (const float *)gain->data;
+    }
+    if (dz) a.dz = (const T *)dz->data, a.ld_dz = dz->ld;
+    a.wide = is_wide(dy) && is_wide(dz) && (!dy || (is_wide(z) && is_wide(gain)));
+    for (int k = 0; k < 3; k++) {
+        const fth_tensor *out = out_of(c, JOIN_BWD_DX + k), *term = in_of(c, JOIN_BWD_X + k);
+        const fth_tensor *param = in_of(c, JOIN_BWD_R + k);
+        a.coef[k] = join ? coef_of(coefs[k], param) : join_coef{FTH_COEF_CONST, 0, 1.0f, nullptr};
+        if (out) a.out[k] = (T *)out->data, a.ld_out[k] = out->ld;
+        a.wide = a.wide && is_wide(out);
+        if (!param) continue;
+        a.term[k] = (const T *)term->data, a.ld_term[k] = term->ld;
+        a.wide = a.wide && is_wide(term) && (param->width == 1 || is_wide(param));
+    }
+    if (join) a.drop = drop_at(&c->op->u.join.drop, shape);
+    a.width = shape->width, a.chunks = ceil_div(shape->width, 8);
+    a.rows = rows_of(shape);
+    a.step = c->step;
+    return a;
+}
+
+/* Where the sums go: parts in scratch, then the gradients. */
+template <class T> finish_args sums_of(const fth_cuda_call *c, bwd_args<T> *a, int blocks) {
+    finish_args f = {};
+    for (int q = 0; q < QUANTITIES; q++) {
+        const fth_tensor *grad = out_of(c, JOIN_BWD_DGAIN + q);
+        f.coef[q] = {FTH_COEF_CONST, 0, 1.0f, nullptr};
+        if (!grad) continue;
+        if (q >= COEF_R) f.coef[q] = a->coef[q - COEF_R];
+        f.scalar[q] = q >= COEF_R && f.coef[q].kind == FTH_COEF_SCALAR;
+        f.grad[q] = (float *)grad->data;
+        a->parts[q] = (float *)c->ex->scratch + (int64_t)q * blocks * a->width;
+        f.parts[q] = a->parts[q];
+    }
+    f.blocks = blocks, f.width = a->width, f.step = c->step;
+    return f;
+}
+
+template <class T> fth_err backward(const fth_cuda_call *c) {
+    const bool learned = is_learned(c->op);
+    bwd_args<T> a = arguments<T>(c);
+    const int blocks = blocks_for(c->gpu->processors, a.rows.capacity, a.width, learned);
+    if (blocks == 0) return FTH_OK;
+    const finish_args f = sums_of(c, &a, blocks);
+    FTH_TRY(launch(c, a, blocks, learned));
+    bool columns = false, scalars = false;
+    for (int q = 0; q < QUANTITIES; q++) {
+        columns = columns || (f.grad[q] && !f.scalar[q]);
+        scalars = scalars || f.scalar[q];
+    }
+    if (columns) {
+        const dim3 grid(ceil_div(a.width, FINISH_COLUMNS), learned ? QUANTITIES : BIAS + 1);
+        finish_columns<<<grid, FINISH_COLUMNS * FINISH_LANES, 0, c->stream>>>(f);
+        FTH_TRY(fth_cuda_launched());
+    }
+    if (!scalars) return FTH_OK;
+    finish_scalars<<<QUANTITIES, BWD_THREADS, 0, c->stream>>>(f);
+    return fth_cuda_launched();
+}
+
+fth_err either(const fth_cuda_call *c) {
+    const fth_tensor *shape = in_of(c, c->op->in[JOIN_BWD_DY] ? JOIN_BWD_DY : JOIN_BWD_DZ);
+    return is_bf16(shape) ? backward<bf16>(c) : backward<float>(c);
+}
+} // namespace
+
+fth_err fth_cuda_join_bwd(const fth_cuda_call *c) {
+    return either(c);
+}
+
+fth_err fth_cuda_norm_bwd(const fth_cuda_call *c) {
+    return either(c);
+}
+
+fth_err fth_cuda_join_norm_bwd(const fth_cuda_call *c) {
+    return either(c);
+}
+
+int64_t fth_cuda_join_bwd_scratch(const fth_device *dev, const fth_graph *g, const fth_op *op,
+                                  const int64_t capacity[FTH_N_EXTENTS]) {
+    const fth_value *shape = &g->value[op->in[op->in[JOIN_BWD_DY] ? JOIN_BWD_DY : JOIN_BWD_DZ]];
+    const int64_t rows = shape->extent == FTH_ROWS_FIXED ? shape->rows : capacity[shape->extent];
+    const int processors = reinterpret_cast<const fth_cuda *>(dev)->processors;
+    const bool learned = is_learned(op);
+    const int64_t blocks = blocks_for(processors, rows, shape->width, learned);
+    return (learned ? QUANTITIES : BIAS + 1) * blocks * shape->width * (int64_t)sizeof(float);
+}

@@ -1,0 +1,307 @@
+/* program.cu: running a program: the batch goes to the GPU, then the captured graph is launched. */
+#include "backend/cuda/vec.cuh"
+
+#include <stdlib.h>
+
+struct fth_cuda_cast {
+    const float *from;
+    bf16 *to;
+    int64_t n;
+};
+
+static fth_cuda *gpu_of(const fth_exec *ex) {
+    return reinterpret_cast<fth_cuda *>(ex->device);
+}
+
+static fth_cuda_program *own_of(const fth_exec *ex) {
+    return static_cast<fth_cuda_program *>(ex->own);
+}
+
+/* ---- memory of the batch ---- */
+
+/* Cuts n elements from the block at *at; only counts when base is NULL. */
+template <class T> static void cut(char *base, size_t *at, int64_t n, T **out) {
+    *out = reinterpret_cast<T *>(base + *at);
+    *at += (sizeof(T) * (size_t)n + 255) / 256 * 256;
+}
+
+/* Where everything lies in a block; returns its bytes. */
+static size_t lay_out(const fth_cuda_program *p, char *base, fth_cuda_batch *b) {
+    size_t at = 0;
+    cut(base, &at, 1, &b->step);
+    for (int s = 0; s < 2; s++) {
+        fth_cuda_side *side = &b->side[s];
+        int32_t **arrays[] = {&side->ids, &side->pos, &side->targets, &side->order,
+                              &side->sentence};
+        for (int32_t **array : arrays) cut(base, &at, p->capacity[s], array);
+        cut(base, &at, p->cap_sentences + 1, &side->offsets);
+    }
+    for (int64_t *&pairs : b->pairs) cut(base, &at, p->cap_sentences + 1, &pairs);
+    cut(base, &at, p->capacity[FTH_TGT], &b->slot);
+    cut(base, &at, p->capacity[FTH_TGT] + 1, &b->begin);
+    return at;
+}
+
+static void drop_graph(fth_cuda_program *p) {
+    if (p->graph) cudaGraphExecDestroy(p->graph);
+    p->graph = nullptr;
+}
+
+/* Room for histories of n entries in all; a graph that has the old address is given up. */
+static fth_err reserve_history(fth_cuda_program *p, int64_t n) {
+    if (n <= p->cap_history) return FTH_OK;
+    const size_t bytes = sizeof(int32_t) * (size_t)n * 2;
+    drop_graph(p);
+    cudaFree(p->batch.history);
+    cudaFreeHost(p->staged_history);
+    p->batch.history = p->staged_history = nullptr;
+    p->cap_history = 0;
+    CUDA_TRY(cudaMalloc(&p->batch.history, bytes), "memory for histories");
+    CUDA_TRY(cudaMallocHost(&p->staged_history, bytes), "pinned memory for histories");
+    p->cap_history = n * 2;
+    return FTH_OK;
+}
+
+/* ---- the batch ---- */
+
+static void fill_step(const fth_exec *ex, fth_cuda_step *s) {
+    *s = {};
+    s->seed = ex->step.seed;
+    s->update = ex->step.update;
+    s->n_sent = ex->batch.n_sent;
+    s->loss_scale = (float)ex->step.loss_scale;
+    for (int k = 0; k < FTH_STEP_SLOTS; k++) s->slots[k] = (float)ex->step.slots[k];
+    for (int k = 0; k < 2; k++) s->row_base[k] = ex->step.row_base[k];
+    for (int k = 0; k < FTH_N_EXTENTS; k++) s->rows[k] = ex->rows[k];
+}
+
+static void fill_side(const fth_batch *b, const fth_packed_side *from, fth_cuda_side *to) {
+    const size_t bytes = sizeof(int32_t) * (size_t)from->rows;
+    if (from->rows == 0) {
+        memset(to->offsets, 0, sizeof(int32_t) * ((size_t)b->n_sent + 1));
+        return;
+    }
+    memcpy(to->ids, from->ids, bytes);
+    memcpy(to->pos, from->pos, bytes);
+    if (from->order) memcpy(to->order, from->order, bytes);
+    for (int32_t r = 0; r < from->rows; r++) to->targets[r] = from->targets ? from->targets[r] : -1;
+    memcpy(to->offsets, from->offsets, sizeof(int32_t) * ((size_t)b->n_sent + 1));
+    for (int32_t s = 0; s < b->n_sent; s++)
+        for (int32_t r = from->offsets[s]; r < from->offsets[s + 1]; r++) to->sentence[r] = s;
+}
+
+/* First pair of every sentence: source, target and cross attention (op.h). */
+static void fill_pairs(const fth_batch *b, fth_cuda_batch *to) {
+    const int32_t *src = to->side[FTH_SRC].offsets, *tgt = to->side[FTH_TGT].offsets;
+    int64_t at[3] = {0, 0, 0};
+    for (int32_t s = 0; s <= b->n_sent; s++) {
+        for (int k = 0; k < 3; k++) to->pairs[k][s] = at[k];
+        if (s == b->n_sent) break;
+        const int64_t n = src[s + 1] - src[s], m = tgt[s + 1] - tgt[s];
+        at[0] += n * n, at[1] += m * m, at[2] += m * n;
+    }
+}
+
+static fth_err fill_histories(const fth_exec *ex, fth_cuda_program *p, fth_cuda_batch *to) {
+    const fth_batch *b = &ex->batch;
+    const int32_t rows = b->side[FTH_TGT].rows;
+    int64_t total = 0;
+    for (int32_t r = 0; r < rows; r++) total += b->length[r];
+    FTH_TRY(reserve_history(p, total + 1));
+    to->begin[0] = 0;
+    for (int32_t r = 0; r < rows; r++) {
+        to->slot[r] = b->slot[r];
+        to->begin[r + 1] = to->begin[r] + b->length[r];
+        memcpy(p->staged_history + to->begin[r], b->history + (int64_t)r * b->history_pitch,
+               sizeof(int32_t) * (size_t)b->length[r]);
+    }
+    CUDA_TRY(cudaMemcpyAsync(p->batch.history, p->staged_history, sizeof(int32_t) * (size_t)total,
+                             cudaMemcpyHostToDevice, gpu_of(ex)->stream),
+             "copying histories");
+    return FTH_OK;
+}
+
+/* The batch and the step to the GPU, behind everything that is under way there. */
+static fth_err send_batch(const fth_exec *ex) {
+    fth_cuda_program *p = own_of(ex);
+    const fth_batch *b = &ex->batch;
+    if (b->n_sent > p->cap_sentences)
+        return fth_fail(FTH_FAILED, "a batch has %d sentences, the program holds %d", b->n_sent,
+                        p->cap_sentences);
+    CUDA_TRY(cudaEventSynchronize(p->copied), "waiting for the last batch");
+    fth_cuda_batch host;
+    lay_out(p, p->staged, &host);
+    fill_step(ex, host.step);
+    for (int s = 0; s < 2; s++) fill_side(b, &b->side[s], &host.side[s]);
+    fill_pairs(b, &host);
+    if (b->length) FTH_TRY(fill_histories(ex, p, &host));
+    cudaStream_t stream = gpu_of(ex)->stream;
+    CUDA_TRY(cudaMemcpyAsync(p->block, p->staged, p->block_bytes, cudaMemcpyHostToDevice, stream),
+             "copying a batch");
+    CUDA_TRY(cudaEventRecord(p->copied, stream), "copying a batch");
+    return FTH_OK;
+}
+
+/* ---- biases in bf16 ---- */
+
+enum { CAST_THREADS = 256 };
+
+static __global__ void __launch_bounds__(CAST_THREADS) cast_biases(const fth_cuda_cast *casts) {
+    const fth_cuda_cast cast = casts[blockIdx.x];
+    for (int64_t i = threadIdx.x; i < cast.n; i += CAST_THREADS)
+        cast.to[i] = from_float<bf16>(cast.from[i]);
+}
+
+static const fth_tensor *bias_of(const fth_exec *ex, int32_t i) {
+    const fth_op *op = &ex->graph->op[i];
+    return op->kind == FTH_KIND_linear ? fth_arg(ex, op->in[LINEAR_B]) : nullptr;
+}
+
+/* An epilogue wants the bias in the type of the product: places for such copies. */
+static fth_err plan_biases(const fth_exec *ex, fth_cuda_program *p) {
+    int64_t total = 0;
+    p->bias_at = (int64_t *)calloc((size_t)ex->graph->n_ops + 1, sizeof *p->bias_at);
+    if (!p->bias_at) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
+    for (int32_t i = 0; i < ex->graph->n_ops; i++) {
+        const fth_tensor *b = bias_of(ex, i);
+        if (!b) continue;
+        p->bias_at[i] = total;
+        total += (b->width + 63) / 64 * 64;
+        p->n_casts++;
+    }
+    if (p->n_casts == 0) return FTH_OK;
+    CUDA_TRY(cudaMalloc(&p->bias, sizeof(bf16) * (size_t)total), "memory for biases");
+    const size_t bytes = sizeof *p->cast * (size_t)p->n_casts;
+    fth_cuda_cast *casts = (fth_cuda_cast *)malloc(bytes);
+    if (!casts) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
+    int32_t n = 0;
+    for (int32_t i = 0; i < ex->graph->n_ops; i++) {
+        const fth_tensor *b = bias_of(ex, i);
+        if (b) casts[n++] = {(const float *)b->data, p->bias + p->bias_at[i], b->width};
+    }
+    cudaError_t err = cudaMalloc(&p->cast, bytes);
+    if (err == cudaSuccess) err = cudaMemcpy(p->cast, casts, bytes, cudaMemcpyHostToDevice);
+    free(casts);
+    return err == cudaSuccess ? FTH_OK : fth_cuda_failed(err, "memory for biases");
+}
+
+static fth_err refresh_biases(const fth_exec *ex) {
+    const fth_cuda_program *p = own_of(ex);
+    if (p->n_casts == 0) return FTH_OK;
+    cast_biases<<<p->n_casts, CAST_THREADS, 0, gpu_of(ex)->stream>>>(p->cast);
+    return fth_cuda_launched();
+}
+
+/* ---- making and freeing ---- */
+
+static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
+    for (int s = 0; s < 2; s++)
+        p->capacity[s] = (int32_t)ex->capacity[s == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT];
+    p->cap_sentences = p->capacity[0] + p->capacity[1] + 1;
+    p->block_bytes = lay_out(p, nullptr, &p->batch);
+    CUDA_TRY(cudaMalloc(&p->block, p->block_bytes), "memory for a batch");
+    CUDA_TRY(cudaMallocHost(&p->staged, p->block_bytes), "pinned memory for a batch");
+    CUDA_TRY(cudaEventCreateWithFlags(&p->copied, cudaEventDisableTiming), "making an event");
+    memset(p->staged, 0, p->block_bytes);
+    lay_out(p, p->block, &p->batch);
+    p->batch.history = nullptr;
+    return ex->device->real == FTH_BF16 ? plan_biases(ex, p) : FTH_OK;
+}
+
+fth_err fth_cuda_prepare(fth_exec *ex) {
+    ex->own = calloc(1, sizeof(fth_cuda_program));
+    if (!ex->own) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
+    return prepare_parts(ex, own_of(ex));
+}
+
+void fth_cuda_unprepare(fth_exec *ex) {
+    fth_cuda_program *p = own_of(ex);
+    if (!p) return;
+    cudaStreamSynchronize(gpu_of(ex)->stream);
+    drop_graph(p);
+    cudaFree(p->block);
+    cudaFreeHost(p->staged);
+    cudaFree(p->batch.history);
+    cudaFreeHost(p->staged_history);
+    if (p->copied) cudaEventDestroy(p->copied);
+    cudaFree(p->bias);
+    cudaFree(p->cast);
+    free(p->bias_at);
+    free(p);
+    ex->own = nullptr;
+}
+
+/* ---- running ---- */
+
+typedef fth_err launcher(const fth_cuda_call *c);
+
+static fth_err launch(const fth_exec *ex, const fth_op *op) {
+    static launcher *const kinds[FTH_N_KINDS] = {
+#define KIND(name, text) fth_cuda_##name,
+#include "graph/kinds.def"
+#undef KIND
+    };
+    fth_cuda *gpu = gpu_of(ex);
+    fth_cuda_program *p = own_of(ex);
+    const fth_cuda_call call = {gpu, ex, op, p, &p->batch, p->batch.step, gpu->stream};
+    return kinds[op->kind](&call);
+}
+
+/* Says in the message which operation failed. */
+static fth_err name_operation(fth_err err, const fth_op *op) {
+    if (op->layer < 0) return fth_fail_in(err, "operation %s", fth_kind_name(op->kind));
+    return fth_fail_in(err, "operation %s of %s layer %d", fth_kind_name(op->kind),
+                       op->stack == FTH_ENCODER ? "encoder" : "decoder", op->layer + 1);
+}
+
+/* All operations, in order; waited: each is waited for, so that an error belongs to it. */
+static fth_err walk(const fth_exec *ex, bool waited) {
+    FTH_TRY(refresh_biases(ex));
+    for (int32_t i = 0; i < ex->graph->n_ops; i++) {
+        const fth_op *op = &ex->graph->op[i];
+        fth_err err = launch(ex, op);
+        if (err == FTH_OK && waited) {
+            const cudaError_t waiting = cudaStreamSynchronize(gpu_of(ex)->stream);
+            if (waiting != cudaSuccess) err = fth_cuda_failed(waiting, "running a kernel");
+        }
+        if (err != FTH_OK) return name_operation(err, op);
+    }
+    return FTH_OK;
+}
+
+static fth_err capture(const fth_exec *ex) {
+    cudaStream_t stream = gpu_of(ex)->stream;
+    cudaGraph_t graph = nullptr;
+    CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+             "beginning a capture");
+    const fth_err err = walk(ex, false);
+    const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+    if (err != FTH_OK) {
+        if (graph) cudaGraphDestroy(graph);
+        return err;
+    }
+    CUDA_TRY(ended, "ending a capture");
+    const cudaError_t made = cudaGraphInstantiate(&own_of(ex)->graph, graph, 0);
+    cudaGraphDestroy(graph);
+    return made == cudaSuccess ? FTH_OK : fth_cuda_failed(made, "making a graph of the program");
+}
+
+fth_err fth_cuda_run(fth_exec *ex) {
+    fth_cuda_program *p = own_of(ex);
+    FTH_TRY(send_batch(ex));
+    if (p->runs++ == 0) return walk(ex, true);
+    if (!p->graph) FTH_TRY(capture(ex));
+    CUDA_TRY(cudaGraphLaunch(p->graph, gpu_of(ex)->stream), "launching the program");
+    return FTH_OK;
+}
+
+/* One operation on its own: profiling, and the search for the first bad value. */
+fth_err fth_cuda_one(fth_exec *ex, const fth_op *op) {
+    if (op == ex->graph->op) {
+        FTH_TRY(send_batch(ex));
+        FTH_TRY(refresh_biases(ex));
+    }
+    FTH_TRY(launch(ex, op));
+    CUDA_TRY(cudaStreamSynchronize(gpu_of(ex)->stream), "running a kernel");
+    return FTH_OK;
+}

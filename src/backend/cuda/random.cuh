@@ -1,0 +1,84 @@
+/* random.cuh: dropout by the counters of graph/dropout.h, on the GPU. */
+#ifndef FTH_BACKEND_CUDA_RANDOM_CUH
+#define FTH_BACKEND_CUDA_RANDOM_CUH
+
+#include "backend/cuda/vec.cuh"
+
+/* A place of dropout as kernels know it. */
+struct drop_place {
+    uint32_t threshold; /* lanes below it are dropped; 0: none are */
+    uint32_t site;
+    float scale; /* of the survivors */
+    int side;    /* whose row_base counts; -1: none */
+    int width;   /* of the value */
+};
+
+static inline drop_place drop_at(const fth_drop *drop, const fth_tensor *t) {
+    const int side = t->extent == FTH_ROWS_SRC ? FTH_SRC : t->extent == FTH_ROWS_TGT ? FTH_TGT : -1;
+    const bool on = drop->p > 0;
+    return {on ? fth_drop_threshold(drop->p) : 0, drop->site, on ? fth_drop_scale(drop->p) : 1.0f,
+            side, t->width};
+}
+
+/* Philox4x32-10 (base/philox.h). */
+static __device__ __forceinline__ uint4 philox(uint64_t key, uint4 c) {
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c.x, p1 = (uint64_t)0xCD9E8D57u * c.z;
+        c = make_uint4((uint32_t)(p1 >> 32) ^ c.y ^ k0, (uint32_t)p1,
+                       (uint32_t)(p0 >> 32) ^ c.w ^ k1, (uint32_t)p0);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return c;
+}
+
+static __device__ __forceinline__ uint4 drop_block(const fth_cuda_step *step, uint32_t site,
+                                                   uint64_t block) {
+    return philox(step->seed,
+                  make_uint4((uint32_t)block, (uint32_t)(block >> 32), site, step->update));
+}
+
+/* Whether element e survives. */
+static __device__ __forceinline__ bool drop_keeps(const fth_cuda_step *step, uint32_t threshold,
+                                                  uint32_t site, uint64_t e) {
+    const uint4 block = drop_block(step, site, e >> 3);
+    const uint32_t k = (uint32_t)(e & 7);
+    const uint32_t word = k < 2 ? block.x : k < 4 ? block.y : k < 6 ? block.z : block.w;
+    return (word >> 16 * (k & 1) & 0xffffu) >= threshold;
+}
+
+/* Which of the eight elements from e on survive, bit by bit; e is no multiple of 8. Not inlined: odd
+ * widths need not be fast, and the code stays small. */
+static __device__ __noinline__ uint32_t drop_mask_odd(const fth_cuda_step *step, uint32_t threshold,
+                                                      uint32_t site, uint64_t e) {
+    uint32_t mask = 0;
+    for (int i = 0; i < 8; i++)
+        mask |= (uint32_t)drop_keeps(step, threshold, site, e + (uint64_t)i) << i;
+    return mask;
+}
+
+/* What the eight elements from (row, column) on are multiplied with. */
+static __device__ __forceinline__ void drop_factors(const fth_cuda_step *step, drop_place d,
+                                                    int64_t row, int column, float v[8]) {
+    if (d.threshold == 0) {
+        fill8(v, 1.0f);
+        return;
+    }
+    const int64_t base = d.side < 0 ? 0 : step->row_base[d.side];
+    const uint64_t e = (uint64_t)(base + row) * (uint64_t)d.width + (uint64_t)column;
+    if ((e & 7) == 0) {
+        const uint4 block = drop_block(step, d.site, e >> 3);
+        const uint32_t words[4] = {block.x, block.y, block.z, block.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            v[i] = (words[i / 2] >> 16 * (i & 1) & 0xffffu) >= d.threshold ? d.scale : 0.0f;
+        return;
+    }
+    const uint32_t mask = drop_mask_odd(step, d.threshold, d.site, e);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = mask >> i & 1 ? d.scale : 0.0f;
+}
+
+#endif

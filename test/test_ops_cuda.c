@@ -1,0 +1,273 @@
+/* links: harness device ref */
+/* Device cuda against ref: every kind and case in both precisions, zeros in the tails of gradients,
+ * and the work on flat arenas. Skipped where there is no GPU. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backend/backend.h"
+#include "op_harness.h"
+
+static void assert_ok(fth_err err) {
+    if (err != FTH_OK) fail_msg("%s", fth_error_message());
+}
+
+/* The GPU, or NULL after a line that says why not. */
+static fth_device *open_gpu(fth_precision precision) {
+    const fth_backend *cuda = fth_backend_cuda();
+    fth_device *dev = NULL;
+    if (!cuda) {
+        print_message("skipped: this build has no device cuda\n");
+        return NULL;
+    }
+    const fth_err err = cuda->open(cuda, precision, 1, &dev);
+    if (err == FTH_OK) return dev;
+    if (err != FTH_USAGE) fail_msg("%s", fth_error_message());
+    print_message("skipped: %s\n", fth_error_message());
+    return NULL;
+}
+
+static fth_device *open_ref(void) {
+    fth_device *ref = NULL;
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    return ref;
+}
+
+/* ---- operations ---- */
+
+/* With one key the gradients of scores are 0, and what is left of them is rounding: of the stored
+ * output in bf16. */
+static double tolerance_of(const fth_op_case *c, fth_precision precision) {
+    const bool one_key = c->shape->src[0] == 1;
+    if (precision == FTH_FP32) return one_key ? 1e-3 : 1e-5;
+    return one_key && strncmp(c->name, "attention", strlen("attention")) == 0 ? 2 : 2e-2;
+}
+
+static void kernels_agree_with_ref(fth_precision precision) {
+    fth_device *dev = open_gpu(precision);
+    if (!dev) skip();
+    fth_device *ref = open_ref();
+    int wrong = 0;
+    fth_op_case c;
+    for (size_t i = 0; fth_op_case_at(i, &c); i++) {
+        const double tolerance = tolerance_of(&c, precision);
+        if (fth_harness_compare(ref, dev, &c, tolerance, FTH_TAIL_FREE) == FTH_OK) continue;
+        print_error("%s\n", fth_error_message());
+        wrong++;
+    }
+    ref->backend->close(ref);
+    dev->backend->close(dev);
+    assert_int_equal(wrong, 0);
+}
+
+static void fp32_agrees_with_ref(void **state) {
+    (void)state;
+    kernels_agree_with_ref(FTH_FP32);
+}
+
+static void bf16_agrees_with_ref(void **state) {
+    (void)state;
+    kernels_agree_with_ref(FTH_PREC_BF16);
+}
+
+/* Products go over the whole capacity: an activation's tail must be finite, a gradient's 0. */
+static const char *wrong_tail(const fth_trial *t, const fth_op *op, double *const *result) {
+    for (int k = 0; k < op->n_out; k++) {
+        const fth_val v = op->out[k];
+        const fth_value *value = &t->graph.value[v];
+        if (!v || value->base || value->storage != FTH_IN_ARENA || value->class != FTH_REAL)
+            continue;
+        const int64_t width = value->width, from = t->rows[value->extent] * width;
+        for (int64_t i = from; i < t->capacity[value->extent] * width; i++) {
+            if (!isfinite(result[v][i])) return "is not finite";
+            const bool gradient = op->backward || op->kind == FTH_KIND_xent;
+            if (gradient && result[v][i] != 0) return "of a gradient is not 0";
+        }
+    }
+    return NULL;
+}
+
+static void tails_do_no_harm(void **state) {
+    (void)state;
+    fth_device *dev = open_gpu(FTH_PREC_BF16);
+    if (!dev) skip();
+    int wrong = 0;
+    fth_op_case c;
+    fth_trial *t = test_malloc(sizeof *t);
+    for (size_t i = 0; fth_op_case_at(i, &c); i++) {
+        assert_ok(fth_trial_init(t, &c));
+        for (int32_t k = 0; k < t->graph.n_ops; k++) {
+            fth_arena arena;
+            fth_arena_init(&arena);
+            double *result[FTH_TRIAL_VALUES] = {0};
+            assert_ok(fth_harness_run(dev, t, k, 1, FTH_TAIL_FREE, &arena, result));
+            const char *what = wrong_tail(t, &t->graph.op[k], result);
+            if (what) {
+                print_error("%s: the tail of %s %s\n", c.name, fth_kind_name(t->graph.op[k].kind),
+                            what);
+                wrong++;
+            }
+            fth_arena_fini(&arena);
+        }
+        fth_trial_fini(t);
+    }
+    test_free(t);
+    dev->backend->close(dev);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- flat arenas ---- */
+
+enum { N = 100003 }; /* elements: nothing divides it */
+
+static void *copy_to(fth_device *dev, const void *from, int64_t bytes) {
+    void *data = NULL;
+    assert_ok(dev->backend->alloc(dev, bytes, &data));
+    if (from) assert_ok(dev->backend->upload(dev, data, from, bytes));
+    return data;
+}
+
+/* N numbers by a seed, as floats on the GPU and as doubles on ref. */
+static void fill(fth_device *dev, fth_device *ref, uint64_t stream, bool positive, void **on_gpu,
+                 void **on_ref) {
+    double *wide = test_malloc(sizeof *wide * N);
+    float *narrow = test_malloc(sizeof *narrow * N);
+    fth_rng r;
+    fth_rng_init(&r, 5, stream);
+    for (int i = 0; i < N; i++) {
+        const double x = i == 7 ? 0 : fth_rng_normal(&r);
+        narrow[i] = (float)(positive ? x * x * 1e-4 : x);
+        wide[i] = (double)narrow[i];
+    }
+    *on_gpu = copy_to(dev, narrow, N * 4);
+    *on_ref = copy_to(ref, wide, N * 8);
+    test_free(wide);
+    test_free(narrow);
+}
+
+static void assert_near(fth_device *dev, const void *got, const double *expected,
+                        double tolerance) {
+    float *x = test_malloc(sizeof *x * N);
+    assert_ok(dev->backend->download(dev, x, got, N * 4));
+    for (int i = 0; i < N; i++)
+        if (!(fabs((double)x[i] - expected[i]) <= tolerance * (fabs(expected[i]) + 0.1)))
+            fail_msg("element %d is %.9g, not %.9g", i, (double)x[i], expected[i]);
+    test_free(x);
+}
+
+/* bf16 copies of the parameters, also where no range is. */
+static void assert_weights(fth_device *dev, const void *weights, const double *expected) {
+    uint16_t *w = test_malloc(sizeof *w * N);
+    assert_ok(dev->backend->download(dev, w, weights, N * 2));
+    for (int i = 0; i < N; i++) {
+        const uint32_t bits = (uint32_t)w[i] << 16;
+        float x;
+        memcpy(&x, &bits, sizeof x);
+        if (!(fabs((double)x - expected[i]) <= fabs(expected[i]) / 200 + 1e-6))
+            fail_msg("weight %d is %.9g, not %.9g", i, (double)x, expected[i]);
+    }
+    test_free(w);
+}
+
+static void adam_agrees_with_ref(void **state) {
+    (void)state;
+    const fth_adam_range ranges[] = {{0, 16, 1}, {16, 5001, 0.25f}, {9000, N, 1}};
+    const fth_adam args = {.update = 3,
+                           .lr = 1e-3,
+                           .beta1 = 0.9,
+                           .beta2 = 0.98,
+                           .eps = 1e-8,
+                           .weight_decay = 0.01,
+                           .grad_scale = 0.5,
+                           .range = ranges,
+                           .n_ranges = 3};
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        fth_device *dev = open_gpu(bf16 ? FTH_PREC_BF16 : FTH_FP32);
+        if (!dev) skip();
+        fth_device *ref = open_ref();
+        fth_arenas a = {.n = N}, b = {.n = N};
+        fill(dev, ref, 1, false, &a.master, &b.master);
+        fill(dev, ref, 2, false, &a.m, &b.m);
+        fill(dev, ref, 3, true, &a.v, &b.v);
+        fill(dev, ref, 4, false, &a.grad, &b.grad);
+        a.weights = bf16 ? copy_to(dev, NULL, N * 2) : a.master;
+        b.weights = b.master;
+        assert_ok(dev->backend->refresh_weights(dev, &a));
+        assert_ok(dev->backend->adam(dev, &a, &args));
+        assert_ok(ref->backend->adam(ref, &b, &args));
+        assert_near(dev, a.master, b.master, 1e-6);
+        assert_near(dev, a.m, b.m, 1e-6);
+        assert_near(dev, a.v, b.v, 1e-6);
+        if (bf16) assert_weights(dev, a.weights, b.master);
+        void *const places[] = {a.master, a.m, a.v, a.grad, bf16 ? a.weights : NULL};
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+            if (places[i]) dev->backend->release(dev, places[i]);
+        void *const others[] = {b.master, b.m, b.v, b.grad};
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            ref->backend->release(ref, others[i]);
+        ref->backend->close(ref);
+        dev->backend->close(dev);
+    }
+}
+
+static void sums_of_squares(void **state) {
+    (void)state;
+    fth_device *dev = open_gpu(FTH_FP32);
+    if (!dev) skip();
+    fth_device *ref = open_ref();
+    void *x, *wide;
+    fill(dev, ref, 9, false, &x, &wide);
+    static const int64_t sizes[] = {0, 1, 1023, 1025, 4096, N};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        double sum = -1, again = -1, expected = 0;
+        assert_ok(dev->backend->sum_squares(dev, x, sizes[i], &sum));
+        assert_ok(dev->backend->sum_squares(dev, x, sizes[i], &again));
+        assert_ok(ref->backend->sum_squares(ref, wide, sizes[i], &expected));
+        if (!(fabs(sum - expected) <= 1e-12 * expected) || sum != again)
+            fail_msg("sum of %lld squares is %.17g, then %.17g, not %.17g", (long long)sizes[i],
+                     sum, again, expected);
+    }
+    dev->backend->release(dev, x);
+    ref->backend->release(ref, wide);
+    ref->backend->close(ref);
+    dev->backend->close(dev);
+}
+
+static void memory_is_zeroed(void **state) {
+    (void)state;
+    fth_device *dev = open_gpu(FTH_FP32);
+    if (!dev) skip();
+    enum { BYTES = (9 << 20) + 1 };
+    unsigned char *host = test_malloc(BYTES);
+    for (int round = 0; round < 2; round++) { /* the second finds what the first left behind */
+        void *data = copy_to(dev, NULL, BYTES);
+        memset(host, 1, BYTES);
+        assert_ok(dev->backend->download(dev, host, data, BYTES));
+        for (int i = 0; i < BYTES; i++)
+            if (host[i]) fail_msg("byte %d is not 0", i);
+        memset(host, 1, BYTES);
+        assert_ok(dev->backend->upload(dev, data, host, BYTES));
+        dev->backend->release(dev, data);
+    }
+    int64_t free_bytes = 0, total_bytes = 0;
+    assert_ok(dev->backend->memory(dev, &free_bytes, &total_bytes));
+    assert_true(free_bytes > 0 && free_bytes <= total_bytes);
+    void *data = NULL;
+    assert_int_equal(dev->backend->alloc(dev, total_bytes * 4, &data), FTH_NO_MEMORY);
+    test_free(host);
+    dev->backend->close(dev);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_zeroed),     cmocka_unit_test(sums_of_squares),
+        cmocka_unit_test(adam_agrees_with_ref), cmocka_unit_test(fp32_agrees_with_ref),
+        cmocka_unit_test(bf16_agrees_with_ref), cmocka_unit_test(tails_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
