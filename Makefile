@@ -47,10 +47,10 @@ test-cuda: packages-test ## the tests that need an NVIDIA GPU
 	$(CTEST) --test-dir build-cuda -R cuda
 
 demo: packages-demo all ## train, translate, score and draw, from nothing, in minutes
-	scripts/demo
+	build/fathom demo
 
 demo-compare: packages-demo all ## the same for plain Post-LN too, both curves in one picture
-	scripts/demo compare
+	build/fathom demo --compare
 
 bench: all ## how fast training is on this machine
 	build/fathom bench train --encoder-layers 6 --decoder-layers 6 --profile

@@ -1,4 +1,5 @@
 /* generate.c: fathom generate MODEL...: translates, summarises, continues. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #define GENERATE_OPTIONS(X)                                                                        \
     X(STR, input, "-", FTH_SHOWN_AS("FILE"), "a line of text for each output; -: standard input")  \
+    X(STR, output, "-", FTH_SHOWN_AS("FILE"), "where the output goes; -: standard output")         \
     X(STR, prefix, "", FTH_SHOWN_AS("FILE"), "lines with the forced beginning of each output")     \
     X(CHOICE, format, "text", FTH_CHOICES("text|fairseq|jsonl"), "of the output")                  \
     X(I64, beam, "5", FTH_RANGE(1, 256), "hypotheses kept; 1: greedy")                             \
@@ -49,6 +51,7 @@ typedef struct work {
     fth_tokenizer *src, *tgt; /* src may be tgt */
     fth_generator *generator;
     fth_str text; /* of one hypothesis */
+    FILE *out;
 } work;
 
 /* ---- output ---- */
@@ -61,23 +64,25 @@ static fth_err detokenize(work *w, const fth_hypothesis *h) {
     return fth_str_add(&w->text, "", 0);
 }
 
-static void print_pieces(const fth_tokenizer *t, const int32_t *ids, int32_t n) {
-    for (int32_t i = 0; i < n; i++) printf("%s%s", i ? " " : "", fth_tokenizer_piece(t, ids[i]));
+static void print_pieces(FILE *out, const fth_tokenizer *t, const int32_t *ids, int32_t n) {
+    for (int32_t i = 0; i < n; i++)
+        fprintf(out, "%s%s", i ? " " : "", fth_tokenizer_piece(t, ids[i]));
 }
 
 /* fairseq's lines: scores in log2. */
 static fth_err print_fairseq(work *w, const fth_output *out) {
     long long id = (long long)out->input->number;
-    printf("S-%lld\t%s\n", id, out->input->text);
+    fprintf(w->out, "S-%lld\t%s\n", id, out->input->text);
     for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
         const fth_hypothesis *h = &out->found[k];
         int32_t shown = h->n && h->tokens[h->n - 1] == w->model[0].config.eos ? h->n - 1 : h->n;
-        printf("H-%lld\t%.9g\t", id, h->score / log(2));
-        print_pieces(w->tgt, h->tokens, shown);
+        fprintf(w->out, "H-%lld\t%.9g\t", id, h->score / log(2));
+        print_pieces(w->out, w->tgt, h->tokens, shown);
         FTH_TRY(detokenize(w, h));
-        printf("\nD-%lld\t%.9g\t%s\nP-%lld\t", id, h->score / log(2), w->text.text, id);
-        for (int32_t i = 0; i < h->n; i++) printf("%s%.4f", i ? " " : "", h->logp[i] / log(2));
-        putchar('\n');
+        fprintf(w->out, "\nD-%lld\t%.9g\t%s\nP-%lld\t", id, h->score / log(2), w->text.text, id);
+        for (int32_t i = 0; i < h->n; i++)
+            fprintf(w->out, "%s%.4f", i ? " " : "", h->logp[i] / log(2));
+        fputc('\n', w->out);
     }
     return FTH_OK;
 }
@@ -97,7 +102,7 @@ static fth_err print_jsonl(work *w, const fth_output *out) {
                              out->input->text, "hypotheses", list);
     fth_str text = {0};
     fth_err err = line ? fth_json_write(line, 0, &text) : fth_fail(FTH_NO_MEMORY, "no memory");
-    if (err == FTH_OK) puts(text.text);
+    if (err == FTH_OK) fprintf(w->out, "%s\n", text.text);
     fth_str_fini(&text);
     json_decref(line);
     return err;
@@ -107,10 +112,10 @@ static fth_err print_output(void *context, const fth_output *out) {
     work *w = context;
     if (strcmp(w->o->format, "fairseq") == 0) return print_fairseq(w, out);
     if (strcmp(w->o->format, "jsonl") == 0) return print_jsonl(w, out);
-    if (out->n_found == 0) putchar('\n');
+    if (out->n_found == 0) fputc('\n', w->out);
     for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
         FTH_TRY(detokenize(w, &out->found[k]));
-        puts(w->text.text);
+        fprintf(w->out, "%s\n", w->text.text);
     }
     return FTH_OK;
 }
@@ -159,7 +164,7 @@ static fth_err generate_all(work *w, fth_lines *text, fth_lines *prefix, chunk *
             number += more;
         }
         FTH_TRY(fth_generate(w->generator, c->input, c->n, print_output, w));
-        if (fflush(stdout) != 0) return fth_fail(FTH_IO, "standard output: cannot write");
+        if (fflush(w->out) != 0) return fth_fail(FTH_IO, "%s: cannot write", w->o->output);
         clear_chunk(c);
     }
     return FTH_OK;
@@ -178,6 +183,25 @@ static fth_err run_lines(work *w) {
     free(c);
     fth_lines_free(text);
     fth_lines_free(prefix);
+    return err;
+}
+
+/* Opens the output under a temporary name, so that it appears whole or not at all. */
+static fth_err run_to_output(work *w) {
+    w->out = stdout;
+    if (strcmp(w->o->output, "-") == 0) return run_lines(w);
+    char *temp = fth_strdup_printf("%s.tmp", w->o->output);
+    if (!temp) return fth_fail(FTH_NO_MEMORY, "no memory");
+    fth_err err = FTH_OK;
+    w->out = fopen(temp, "w");
+    if (!w->out) err = fth_fail(FTH_IO, "%s: cannot write: %s", temp, strerror(errno));
+    if (err == FTH_OK) err = run_lines(w);
+    if (w->out && fclose(w->out) != 0 && err == FTH_OK)
+        err = fth_fail(FTH_IO, "%s: cannot write: %s", temp, strerror(errno));
+    if (err == FTH_OK && rename(temp, w->o->output) != 0)
+        err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
+    if (err != FTH_OK) unlink(temp);
+    free(temp);
     return err;
 }
 
@@ -253,7 +277,7 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
         models[i] = (fth_generator_model){&w->model[i], &w->arenas[i]};
     fth_generator_spec spec = spec_of(w);
     FTH_TRY(fth_generator_new(models, w->n_models, w->device, &spec, &w->generator));
-    FTH_TRY(run_lines(w));
+    FTH_TRY(run_to_output(w));
     fth_generator_totals t = fth_generator_so_far(w->generator);
     if (!w->o->quiet)
         fprintf(stderr, "%lld sentences, %lld tokens in %.2f s: %.1f tokens/s\n",

@@ -66,6 +66,8 @@ fth_err fth_generator_new(const fth_generator_model *models, int n, fth_device *
     g->spec.search.pad = g->config.pad;
     g->spec.search.eos = g->config.eos;
     g->spec.search.unk = g->config.unk;
+    /* a language model is trained on lines that end with eos: the next begins behind one */
+    g->spec.search.first = g->config.arch == FTH_DEC ? g->config.eos : g->config.bos;
     g->models = malloc(sizeof *g->models * (size_t)n);
     g->steppers = calloc((size_t)n, sizeof *g->steppers);
     if (!g->models || !g->steppers) {

@@ -221,7 +221,7 @@ static fth_err sample_step(search *s, int32_t i) {
 static fth_err start(search *s) {
     const fth_search_batch *b = s->batch;
     int32_t root;
-    FTH_TRY(add_node(s, (node){.parent = -1, .token = s->spec->bos}, &root));
+    FTH_TRY(add_node(s, (node){.parent = -1, .token = s->spec->first}, &root));
     for (int32_t i = 0; i < b->n_sent; i++) {
         sentence *x = &s->sentences[i];
         int32_t length = b->offsets ? b->offsets[i + 1] - b->offsets[i] : 0;

@@ -18,6 +18,7 @@ typedef struct fth_search_spec {
     double temperature; /* divides the logits */
     uint64_t seed;
     int32_t bos, pad, eos, unk;
+    int32_t first; /* what the decoder reads first */
     int32_t max_positions;
 } fth_search_spec;
 
