@@ -31,7 +31,8 @@
 FTH_OPTIONS(score_options, "score", SCORE_OPTIONS)
 
 #define BLEU_OPTIONS(X)                                                                            \
-    X(CHOICE, tokenize, "13a", FTH_CHOICES("13a|intl|char|none|zh"), "tokenizer (bleu)")           \
+    X(CHOICE, tokenize, "13a", FTH_CHOICES("13a|intl|char|none|zh"),                               \
+      "how bleu cuts text into tokens")                                                            \
     X(CHOICE, smooth_method, "", FTH_CHOICES("exp|floor|add-k|none"),                              \
       "for orders without a match; exp unless set, none for multi-bleu")                           \
     X(F64, smooth_value, "", FTH_MIN(0), "for floor and add-k; 0.1 and 1 unless set")              \
@@ -309,32 +310,37 @@ static fth_err find_metric(const char *name, const metric **out) {
 /* An option that the metric does not look at is a mistake of the user. */
 static fth_err check_options(const flags *f, const metric *m) {
     static const struct {
-        const char *field, *flag, *used_by;
-    } uses[] = {{"lowercase", "lowercase", " bleu multi-bleu chrf wer cer "},
-                {"confidence", "confidence", " bleu multi-bleu chrf ter "},
-                {"paired", "paired", " bleu multi-bleu chrf ter "},
-                {"tokenize", "tokenize", " bleu "},
-                {"smooth_method", "smooth-method", " bleu multi-bleu "},
-                {"smooth_value", "smooth-value", " bleu multi-bleu "},
-                {"effective_order", "effective-order", " bleu multi-bleu "},
-                {"char_order", "char-order", " chrf "},
-                {"word_order", "word-order", " chrf "},
-                {"beta", "beta", " chrf "},
-                {"whitespace", "whitespace", " chrf "},
-                {"eps_smoothing", "eps-smoothing", " chrf "},
-                {"normalized", "normalized", " ter "},
-                {"no_punct", "no-punct", " ter "},
-                {"asian_support", "asian-support", " ter "},
-                {"case_sensitive", "case-sensitive", " ter "},
-                {"stem", "stem", " rouge "},
-                {"newline", "newline", " rouge "}};
-    char word[32];
+        const char *field, *used_by;
+    } uses[] = {{"lowercase", " bleu multi-bleu chrf wer cer "},
+                {"confidence", " bleu multi-bleu chrf ter "},
+                {"paired", " bleu multi-bleu chrf ter "},
+                {"tokenize", " bleu "},
+                {"smooth_method", " bleu multi-bleu "},
+                {"smooth_value", " bleu multi-bleu "},
+                {"effective_order", " bleu multi-bleu "},
+                {"char_order", " chrf "},
+                {"word_order", " chrf "},
+                {"beta", " chrf "},
+                {"whitespace", " chrf "},
+                {"eps_smoothing", " chrf "},
+                {"normalized", " ter "},
+                {"no_punct", " ter "},
+                {"asian_support", " ter "},
+                {"case_sensitive", " ter "},
+                {"stem", " rouge "},
+                {"newline", " rouge "}};
+    char word[32], flag[32];
     snprintf(word, sizeof word, " %s ", m->name);
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
-        if (fth_option_was_set(f->groups, N_GROUPS, uses[i].field) &&
-            !strstr(uses[i].used_by, word))
-            return fth_fail(FTH_USAGE, "--%s: %s does not use it, only%.*s", uses[i].flag, m->name,
-                            (int)strlen(uses[i].used_by) - 1, uses[i].used_by);
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        const char *metrics_of = uses[i].used_by;
+        if (!fth_option_was_set(f->groups, N_GROUPS, uses[i].field)) continue;
+        if (strstr(metrics_of, word)) continue;
+        snprintf(flag, sizeof flag, "%s", uses[i].field);
+        for (char *c = flag; *c; c++)
+            if (*c == '_') *c = '-';
+        return fth_fail(FTH_USAGE, "--%s: %s does not use it, only%.*s", flag, m->name,
+                        (int)strlen(metrics_of) - 1, metrics_of);
+    }
     return FTH_OK;
 }
 
