@@ -45,16 +45,20 @@ static int wrong_cases(fth_device *ref, const char *isa, fth_precision precision
     return wrong;
 }
 
+/* Two threads and all shapes on every instruction set, one and three on the last that is there. */
 static void kernels_agree_with_ref(fth_precision precision) {
     fth_device *ref;
     assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
-    int wrong = 0, tried = 0;
+    int wrong = 0, last = 0;
     for (int i = 0; i < N_ISAS; i++)
-        for (int threads = 1; threads <= 3 && has(isas[i]); threads++, tried++)
-            wrong += wrong_cases(ref, isas[i], precision, threads, threads == 2);
+        if (has(isas[i])) {
+            wrong += wrong_cases(ref, isas[i], precision, 2, true);
+            last = i;
+        }
+    wrong += wrong_cases(ref, isas[last], precision, 1, false);
+    wrong += wrong_cases(ref, isas[last], precision, 3, false);
     ref->backend->close(ref);
     assert_int_equal(wrong, 0);
-    assert_true(tried >= 3);
 }
 
 static void fp32_agrees_with_ref(void **state) {

@@ -1,6 +1,5 @@
 #include "backend/cpu/cpu.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 #if defined(__SSE2__)
@@ -33,28 +32,33 @@ static const fth_cpu *cpu_of(const fth_device *dev) {
 
 /* ---- running ---- */
 
-/* Runs n operations; every thread walks the whole list. */
-static void walk(fth_exec *ex, const fth_op *op, int32_t n) {
-    fth_cpu *cpu = (fth_cpu *)ex->device;
-#pragma omp parallel num_threads(cpu->base.threads)
-    {
-        const unsigned mode = flush_tiny();
-        const fth_team team = {omp_get_thread_num(), omp_get_num_threads(), &cpu->barrier};
-        for (int32_t i = 0; i < n; i++) {
-            cpu->table->part[op[i].kind](ex, &op[i], &team);
-            fth_team_wait(&team);
-        }
-        restore_tiny(mode);
+typedef struct op_list {
+    fth_exec *ex;
+    const fth_op *op; /* [n] */
+    int32_t n;
+} op_list;
+
+/* Every thread walks the whole list. */
+static void walk(const fth_team *team, void *context) {
+    const op_list *list = context;
+    const fth_cpu_table *table = cpu_of(list->ex->device)->table;
+    const unsigned mode = flush_tiny();
+    for (int32_t i = 0; i < list->n; i++) {
+        table->part[list->op[i].kind](list->ex, &list->op[i], team);
+        fth_team_wait(team);
     }
+    restore_tiny(mode);
 }
 
 static fth_err run(fth_exec *ex) {
-    walk(ex, ex->graph->op, ex->graph->n_ops);
+    op_list list = {ex, ex->graph->op, ex->graph->n_ops};
+    fth_pool_run(cpu_of(ex->device)->pool, walk, &list);
     return FTH_OK;
 }
 
 static fth_err run_one(fth_exec *ex, const fth_op *op) {
-    walk(ex, op, 1);
+    op_list list = {ex, op, 1};
+    fth_pool_run(cpu_of(ex->device)->pool, walk, &list);
     return FTH_OK;
 }
 
@@ -66,38 +70,50 @@ static int64_t scratch_of(const fth_device *dev, const fth_graph *g, const fth_o
 
 /* ---- flat arenas ---- */
 
+/* Work on arenas: what the threads need to know. */
+typedef struct flat_work {
+    fth_cpu *cpu;
+    const float *x; /* [n] */
+    int64_t n;
+    const fth_arenas *arenas;
+    const fth_adam *args;
+} flat_work;
+
+static void sum_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    w->cpu->table->sum_squares(w->x, w->n, w->cpu->sums, team);
+}
+
 static fth_err sum_squares(fth_device *dev, const void *full, int64_t n, double *out) {
     fth_cpu *cpu = (fth_cpu *)dev;
-#pragma omp parallel num_threads(dev->threads)
-    {
-        const fth_team team = {omp_get_thread_num(), omp_get_num_threads(), &cpu->barrier};
-        cpu->table->sum_squares(full, n, cpu->sums, &team);
-    }
+    fth_pool_run(cpu->pool, sum_part, &(flat_work){.cpu = cpu, .x = full, .n = n});
     *out = 0;
     for (int i = 0; i < FTH_CPU_PIECES; i++) *out += cpu->sums[i];
     return FTH_OK;
 }
 
+static void adam_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    const unsigned mode = flush_tiny();
+    w->cpu->table->adam(w->arenas, w->args, team);
+    restore_tiny(mode);
+}
+
 static fth_err adam(fth_device *dev, const fth_arenas *a, const fth_adam *args) {
     fth_cpu *cpu = (fth_cpu *)dev;
-#pragma omp parallel num_threads(dev->threads)
-    {
-        const unsigned mode = flush_tiny();
-        const fth_team team = {omp_get_thread_num(), omp_get_num_threads(), &cpu->barrier};
-        cpu->table->adam(a, args, &team);
-        restore_tiny(mode);
-    }
+    fth_pool_run(cpu->pool, adam_part, &(flat_work){.cpu = cpu, .arenas = a, .args = args});
     return FTH_OK;
+}
+
+static void refresh_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    w->cpu->table->refresh(w->arenas, team);
 }
 
 static fth_err refresh_weights(fth_device *dev, const fth_arenas *a) {
     fth_cpu *cpu = (fth_cpu *)dev;
     if (a->weights == a->master) return FTH_OK;
-#pragma omp parallel num_threads(dev->threads)
-    {
-        const fth_team team = {omp_get_thread_num(), omp_get_num_threads(), &cpu->barrier};
-        cpu->table->refresh(a, &team);
-    }
+    fth_pool_run(cpu->pool, refresh_part, &(flat_work){.cpu = cpu, .arenas = a});
     return FTH_OK;
 }
 
@@ -108,7 +124,7 @@ fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, 
     if (threads < 1) return fth_fail(FTH_USAGE, "threads %d is less than 1", threads);
     const fth_cpu_table *table;
     FTH_TRY(fth_cpu_choose(isa, precision, &table));
-    fth_cpu *cpu = aligned_alloc(_Alignof(fth_cpu), sizeof *cpu);
+    fth_cpu *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return fth_fail(FTH_NO_MEMORY, "no memory for a device");
     *cpu = (fth_cpu){.base = {.backend = fth_backend_cpu(),
                               .precision = precision,
@@ -116,6 +132,11 @@ fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, 
                               .real = precision == FTH_PREC_BF16 ? FTH_BF16 : FTH_F32,
                               .full = FTH_F32},
                      .table = table};
+    fth_err err = fth_pool_new(threads, &cpu->pool);
+    if (err != FTH_OK) {
+        free(cpu);
+        return err;
+    }
     *out = &cpu->base;
     return FTH_OK;
 }
@@ -128,6 +149,7 @@ static fth_err open_best(const fth_backend *self, fth_precision precision, int t
 }
 
 static void close_device(fth_device *dev) {
+    fth_pool_free(((fth_cpu *)dev)->pool);
     free(dev);
 }
 

@@ -6,7 +6,7 @@
 #define FTH_BACKEND_CPU_CPU_H
 
 #include "backend/backend.h"
-#include "backend/cpu/team.h"
+#include "backend/cpu/pool.h"
 
 /* The part of an operation that one thread of the team does. */
 typedef void (*fth_part)(fth_exec *ex, const fth_op *op, const fth_team *team);
@@ -29,7 +29,7 @@ typedef struct fth_cpu_table {
 typedef struct fth_cpu {
     fth_device base;
     const fth_cpu_table *table;
-    fth_barrier barrier;
+    fth_pool *pool;
     double sums[FTH_CPU_PIECES];
 } fth_cpu;
 

@@ -13,11 +13,14 @@ foreach(isa ${cpu_isas})
   foreach(real f32 bf16)
     set(library fth_cpu_${isa}_${real})
     add_library(${library} OBJECT ${cpu_kernels})
-    target_link_libraries(${library} PUBLIC fth_flags)
-    target_compile_options(${library} PRIVATE ${cpu_flags_${isa}}
+    # fth_flags by hand, since its -ffp-contract=off must come before the kernels' own choice
+    target_include_directories(${library} PRIVATE
+      $<TARGET_PROPERTY:fth_flags,INTERFACE_INCLUDE_DIRECTORIES>)
+    target_compile_options(${library} PRIVATE
+      $<TARGET_PROPERTY:fth_flags,INTERFACE_COMPILE_OPTIONS> ${cpu_flags_${isa}}
       -ffp-contract=fast -fno-trapping-math -fno-signed-zeros -fopenmp-simd)
-    target_compile_definitions(${library} PRIVATE FTH_ISA=${isa} FTH_REAL=${real}
-      FTH_REAL_IS_${real})
+    target_compile_definitions(${library} PRIVATE
+      $<TARGET_PROPERTY:fth_flags,INTERFACE_COMPILE_DEFINITIONS> FTH_ISA=${isa} FTH_REAL=${real} FTH_REAL_IS_${real})
     target_sources(fth_cpu PRIVATE $<TARGET_OBJECTS:${library}>)
   endforeach()
 endforeach()

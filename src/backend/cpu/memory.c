@@ -10,18 +10,22 @@
  * buffer far less often. */
 enum { HUGE_PAGE = 1 << 21 };
 
+typedef struct zeroing {
+    char *data;
+    int64_t bytes;
+} zeroing;
+
+static void zero_part(const fth_team *team, void *context) {
+    const zeroing *z = context;
+    const fth_share mine = fth_team_share(team, z->bytes, 4096);
+    memset(z->data + mine.begin, 0, (size_t)(mine.end - mine.begin));
+}
+
 fth_err fth_cpu_zero(fth_device *dev, void *data, int64_t bytes) {
-    if (bytes < 1 << 20) {
+    if (bytes < 1 << 20)
         memset(data, 0, (size_t)bytes);
-        return FTH_OK;
-    }
-    const int64_t page = 4096, pages = (bytes + page - 1) / page;
-#pragma omp parallel for schedule(static) num_threads(dev->threads)
-    for (int t = 0; t < dev->threads; t++) {
-        const int64_t begin = pages * t / dev->threads * page;
-        const int64_t end = pages * (t + 1) / dev->threads * page;
-        memset((char *)data + begin, 0, (size_t)((end < bytes ? end : bytes) - begin));
-    }
+    else
+        fth_pool_run(((fth_cpu *)dev)->pool, zero_part, &(zeroing){data, bytes});
     return FTH_OK;
 }
 

@@ -10,6 +10,8 @@
 typedef struct fth_barrier {
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint phase;
+    _Alignas(
+        64) int spins; /* how often a waiting thread looks before it lets others have the core */
 } fth_barrier;
 
 typedef struct fth_team {
@@ -23,8 +25,8 @@ static inline void fth_cpu_relax(void) {
 #endif
 }
 
-/* Waits until every thread of the team has come here. Spins for some ten microseconds, which is
- * longer than a balanced operation makes anyone wait; then lets other work have the core. */
+/* Waits until every thread of the team has come here. Spins longer than a balanced operation
+ * makes anyone wait; then lets other work have the core. */
 static inline void fth_team_wait(const fth_team *team) {
     if (team->n_threads == 1) return;
     fth_barrier *b = team->barrier;
@@ -35,7 +37,7 @@ static inline void fth_team_wait(const fth_team *team) {
         return;
     }
     for (int spin = 0; atomic_load_explicit(&b->phase, memory_order_acquire) == phase; spin++) {
-        if (spin < 2000)
+        if (spin < b->spins)
             fth_cpu_relax();
         else
             sched_yield();

@@ -4,32 +4,16 @@
 #include "backend/cpu/kernel/math.h"
 
 enum {
-    SLAB_BYTES = 8 << 20,   /* of packed B that the team shares at a time */
-    BLOCK_COLUMNS = 8 * NR, /* of B that stay in the second-level cache */
-    BLOCK_ROWS = 16 * MR    /* of A that meet them, where C needs a place in between */
-};
-
-/* Columns of a slab: as many whole panels as fit. */
-static int64_t slab_columns(int64_t n, int64_t k) {
-    const int64_t most = SLAB_BYTES / (int64_t)sizeof(float) / (k > 0 ? k : 1) / NR * NR;
-    const int64_t all = (n + NR - 1) / NR * NR;
-    return most < NR ? NR : most < all ? most : all;
-}
-
-int64_t FTH_NAME(gemm_shared_bytes)(int64_t n, int64_t k) {
-    const int64_t all = (n + NR - 1) / NR * NR * k, panel = NR * k;
-    const int64_t most = SLAB_BYTES / (int64_t)sizeof(float);
-    const int64_t floats = all < most ? all : panel > most ? panel : most;
-    return whole_lines(floats) * (int64_t)sizeof(float);
-}
-
-enum {
-    A_FLOATS = (MR * A_STRIDE + 15) / 16 * 16,
-    C_FLOATS = (BLOCK_ROWS * BLOCK_COLUMNS + 15) / 16 * 16
+    BLOCK_COLUMNS = 256,  /* of B: with KC rows they stay in the second-level cache */
+    BLOCK_ROWS = 64 * MR, /* of C that meet them, where C needs a place in between */
+    SHARE_ROWS = 128,     /* fewer rows than this are not worth packing B once more */
+    A_FLOATS = A_COLUMNS * A_STRIDE,
+    B_FLOATS = (KC * NR + 16) * (BLOCK_COLUMNS / NR),
+    C_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS
 };
 
 int64_t FTH_NAME(gemm_own_bytes)(void) {
-    return (A_FLOATS + C_FLOATS) * (int64_t)sizeof(float);
+    return (whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS)) * (int64_t)sizeof(float);
 }
 
 /* ---- after the product ---- */
@@ -82,16 +66,20 @@ static void finish_row(const gemm *g, int64_t row, int64_t j, int64_t n, float *
     }
 }
 
-/* ---- which part of the work ---- */
+/* ---- the product ---- */
 
-/* What one thread multiplies of a slab. */
+/* A block of C and of k that one thread is at. */
+typedef struct block {
+    fth_share rows, columns, k;
+} block;
+
+/* What a thread works with. */
 typedef struct work {
-    const float *slab; /* [panels][k][NR] */
-    int64_t first;     /* column of C where the slab begins */
-    fth_share rows, panels;
-    bool direct; /* tiles go straight to C; else through acc */
-    float *a;    /* [MR][A_STRIDE] or [KC][MR] */
-    float *acc;  /* [BLOCK_ROWS][BLOCK_COLUMNS] */
+    bool direct;           /* tiles go straight to C; else through acc */
+    bool whole_a, whole_b; /* A, B are used where they lie */
+    float *a;              /* [MR][A_STRIDE] or [A_TILES][KC][MR] */
+    float *b;              /* [panels][KC][NR] */
+    float *acc;            /* [BLOCK_ROWS][BLOCK_COLUMNS] */
 } work;
 
 /* Whole tiles of floats with at most a ReLU behind them need no second look. */
@@ -104,11 +92,11 @@ static full_rows direct_c(const gemm *g) {
     return g->c_full.data ? g->c_full : (full_rows){(float *)(void *)g->c.data, g->c.ld};
 }
 
-/* The tile at (row, column) of C for the block of k that begins at l. */
-static gemm_tile direct_tile(const gemm *g, int64_t row, int64_t column, int64_t l) {
+/* The tile at (row, column) of C. */
+static gemm_tile direct_tile(const gemm *g, const block *b, int64_t row, int64_t column) {
     const full_rows c = direct_c(g);
     gemm_tile t = {.c = c.data + row * c.ld + column, .ldc = c.ld};
-    if (l > 0 || g->accumulate) {
+    if (b->k.begin > 0 || g->accumulate) {
         t.init = t.c;
         t.ld_init = t.ldc;
     } else if (g->bias) {
@@ -117,7 +105,7 @@ static gemm_tile direct_tile(const gemm *g, int64_t row, int64_t column, int64_t
         t.init = (const float *)(const void *)g->addend.data + row * g->addend.ld + column;
         t.ld_init = g->addend.ld;
     }
-    if (l + KC < g->k || g->act == FTH_ACT_NONE) return t;
+    if (b->k.end < g->k || g->act == FTH_ACT_NONE) return t;
     if (g->saved.data) {
         t.gate = (const float *)(const void *)g->saved.data + row * g->saved.ld + column;
         t.ld_gate = g->saved.ld;
@@ -127,83 +115,124 @@ static gemm_tile direct_tile(const gemm *g, int64_t row, int64_t column, int64_t
     return t;
 }
 
-/* Rows [block.begin, block.end) with panels [panels.begin, panels.end) for one block of k. */
-static void multiply_block(const gemm *g, const work *w, fth_share block, fth_share panels,
-                           int64_t l) {
-    const int64_t n_rows = block.end - block.begin, tiles = (n_rows + MR - 1) / MR;
-    const int64_t k = g->k - l < KC ? g->k - l : KC;
+static gemm_tile acc_tile(const work *w, const block *b, int64_t row, int64_t column) {
+    float *acc = w->acc + (row - b->rows.begin) * BLOCK_COLUMNS + column - b->columns.begin;
+    return (gemm_tile){.init = b->k.begin > 0 ? acc : NULL,
+                       .ld_init = BLOCK_COLUMNS,
+                       .c = acc,
+                       .ldc = BLOCK_COLUMNS};
+}
+
+static void pack_b(const gemm *g, const work *w, const block *b) {
+    const int64_t n = b->columns.end - b->columns.begin, k = b->k.end - b->k.begin;
+    if (g->b_by_column)
+        pack_b_columns(w->b, g->b.data + b->columns.begin * g->b.ld + b->k.begin, g->b.ld, n, k);
+    else
+        pack_b_rows(w->b, g->b.data + b->k.begin * g->b.ld + b->columns.begin, g->b.ld, n, k);
+}
+
+/* One tile of rows with all columns of the block. */
+static void multiply_rows(const gemm *g, const work *w, const block *b, gemm_factors *f,
+                          fth_share rows_) {
+    for (int64_t j = b->columns.begin; j < b->columns.end; j += NR) {
+        const gemm_tile t =
+            w->direct ? direct_tile(g, b, rows_.begin, j) : acc_tile(w, b, rows_.begin, j);
+        f->b = w->whole_b ? (const float *)(const void *)g->b.data + b->k.begin * g->b.ld + j
+                          : w->b + (j - b->columns.begin) / NR * panel_stride(f->k);
+        multiply_tile(rows_.end - rows_.begin, f, &t);
+    }
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Where tile i of the block's rows begins: tiles of nearly the same height. */
+static int64_t tile_edge(const block *b, int64_t i, int64_t tiles) {
+    return b->rows.begin + (b->rows.end - b->rows.begin) * i / tiles;
+}
+
+/* Where the tile number i finds its part of A: where it lies, or packed. */
+static const float *factor_a(const gemm *g, const work *w, const block *b, int64_t i,
+                             int64_t tiles) {
+    const int64_t row = tile_edge(b, i, tiles), k = b->k.end - b->k.begin;
+    const real *a =
+        g->a.data + (g->a_by_column ? b->k.begin * g->a.ld + row : row * g->a.ld + b->k.begin);
+    if (w->whole_a) return (const float *)(const void *)a;
+    if (!g->a_by_column) {
+        pack_rows(w->a, a, g->a.ld, tile_edge(b, i + 1, tiles) - row, k);
+        return w->a;
+    }
+    const int64_t first = i / A_TILES * A_TILES, group = tile_edge(b, first, tiles);
+    const int64_t end = tile_edge(b, least(first + A_TILES, tiles), tiles);
+    if (i == first) pack_columns(w->a, a, g->a.ld, end - group, k);
+    return w->a + row - group;
+}
+
+/* All tiles of the block, for its part of k. */
+static void multiply_block(const gemm *g, const work *w, const block *b) {
+    const int64_t tiles = (b->rows.end - b->rows.begin + MR - 1) / MR;
+    const int64_t packed_step = g->a_by_column ? A_COLUMNS : A_STRIDE;
+    gemm_factors f = {.k = b->k.end - b->k.begin,
+                      .by_column = g->a_by_column,
+                      .a_step = w->whole_a ? g->a.ld : packed_step,
+                      .b_step = w->whole_b ? g->b.ld : NR};
     for (int64_t i = 0; i < tiles; i++) {
-        const int64_t row = block.begin + n_rows * i / tiles;
-        const int64_t height = block.begin + n_rows * (i + 1) / tiles - row;
-        const real *a = g->a.data + (g->a_by_column ? l * g->a.ld + row : row * g->a.ld + l);
-        pack_a(w->a, a, g->a.ld, g->a_by_column, height, k);
-        for (int64_t p = panels.begin; p < panels.end; p++) {
-            gemm_tile t;
-            if (w->direct) {
-                t = direct_tile(g, row, w->first + p * NR, l);
-            } else {
-                float *acc = w->acc + (row - block.begin) * BLOCK_COLUMNS + (p - panels.begin) * NR;
-                t = (gemm_tile){l ? acc : NULL, BLOCK_COLUMNS, acc, BLOCK_COLUMNS, false, NULL, 0};
+        f.a = factor_a(g, w, b, i, tiles);
+        multiply_rows(g, w, b, &f, (fth_share){tile_edge(b, i, tiles), tile_edge(b, i + 1, tiles)});
+    }
+}
+
+/* A thread's rows and columns of C. */
+static void multiply_share(const gemm *g, const work *w, fth_share rows_, fth_share columns) {
+    const int64_t height = w->direct ? g->m : BLOCK_ROWS;
+    block b;
+    for (int64_t j = columns.begin; j < columns.end; j += BLOCK_COLUMNS) {
+        b.columns = (fth_share){j, least(j + BLOCK_COLUMNS, columns.end)};
+        for (int64_t i = rows_.begin; i < rows_.end; i += height) {
+            b.rows = (fth_share){i, least(i + height, rows_.end)};
+            for (int64_t l = 0; l < g->k; l += KC) {
+                b.k = (fth_share){l, least(l + KC, g->k)};
+                /* with one block of k, what the first rows have packed serves the others too */
+                if (!w->whole_b && (i == rows_.begin || g->k > KC)) pack_b(g, w, &b);
+                multiply_block(g, w, &b);
             }
-            multiply_tile(height, g->a_by_column, k, w->a, w->slab + (p * g->k + l) * NR, &t);
+            for (int64_t row = b.rows.begin; row < b.rows.end && !w->direct; row++)
+                finish_row(g, row, j, b.columns.end - j, w->acc + (row - i) * BLOCK_COLUMNS);
         }
     }
 }
 
-static void multiply_slab(const gemm *g, const work *w) {
-    const int64_t at_once = BLOCK_COLUMNS / NR, height = w->direct ? w->rows.end : BLOCK_ROWS;
-    for (int64_t i = w->rows.begin; i < w->rows.end; i += height)
-        for (int64_t p = w->panels.begin; p < w->panels.end; p += at_once) {
-            const fth_share block = {i, i + height < w->rows.end ? i + height : w->rows.end};
-            const fth_share panels = {p, p + at_once < w->panels.end ? p + at_once : w->panels.end};
-            for (int64_t l = 0; l < g->k; l += KC) multiply_block(g, w, block, panels, l);
-            if (w->direct) continue;
-            const int64_t column = w->first + panels.begin * NR;
-            const int64_t end = w->first + panels.end * NR, n = (end < g->n ? end : g->n) - column;
-            for (int64_t row = block.begin; row < block.end; row++)
-                finish_row(g, row, column, n, w->acc + (row - block.begin) * BLOCK_COLUMNS);
-        }
+/* How many threads share the rows; the others of the team share the columns. Threads that share
+ * rows each pack all columns, so columns are shared first, as long as each thread keeps a whole
+ * block; thin products leave the rows where they are, in their thread's cache. */
+static int row_threads(const fth_team *team, int64_t n) {
+    int by_rows = 1;
+    while (by_rows < team->n_threads &&
+           (team->n_threads % by_rows || n * by_rows / team->n_threads < BLOCK_COLUMNS))
+        by_rows++;
+    return by_rows;
 }
 
-/* The team packs columns [first, first + cols) of B. */
-static void pack_slab(const gemm *g, const fth_team *team, float *slab, int64_t first,
-                      int64_t cols) {
-    const int64_t panels = (cols + NR - 1) / NR, blocks = (g->k + KC - 1) / KC;
-    const fth_share mine = fth_team_share(team, panels * blocks, 1);
-    for (int64_t i = mine.begin; i < mine.end; i++) {
-        const int64_t p = i / blocks, l = i % blocks * KC, j = first + p * NR;
-        const int64_t width = first + cols - j < NR ? first + cols - j : NR;
-        const real *b = g->b.data + (g->b_by_column ? j * g->b.ld + l : l * g->b.ld + j);
-        pack_b(slab + (p * g->k + l) * NR, b, g->b.ld, g->b_by_column, width,
-               g->k - l < KC ? g->k - l : KC);
-    }
+/* Floats with short rows can be read down the rows where they lie: they fall into all sets of the
+ * cache and the processor sees them coming. */
+static bool is_thin(rows x) {
+    return x.ld <= 256;
 }
 
-/* How many threads share the rows; the others of the team share the columns. */
-static int row_threads(const fth_team *team, int64_t m) {
-    int n = team->n_threads;
-    while (n > 1 && (team->n_threads % n || m / n < MR)) n--;
-    return n;
-}
-
-void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *shared, void *own) {
+void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     if (g->m == 0 || g->n == 0 || g->k == 0) return;
-    const int by_rows = row_threads(team, g->m), by_columns = team->n_threads / by_rows;
+    const int by_rows = row_threads(team, g->n), by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};
-    work w = {.slab = shared,
-              .rows = fth_team_share(&row_team, g->m, 1),
-              .direct = is_direct(g),
-              .a = own,
-              .acc = (float *)own + A_FLOATS};
-    const int64_t step = slab_columns(g->n, g->k);
-    for (int64_t j = 0; j < g->n; j += step) {
-        const int64_t cols = g->n - j < step ? g->n - j : step;
-        if (j > 0) fth_team_wait(team); /* for those who still read the slab before */
-        pack_slab(g, team, shared, j, cols);
-        fth_team_wait(team);
-        w.first = j;
-        w.panels = fth_team_share(&column_team, (cols + NR - 1) / NR, 1);
-        multiply_slab(g, &w);
-    }
+    const bool floats = REAL_DTYPE == FTH_F32;
+    float *a = own;
+    const work w = {.direct = is_direct(g),
+                    .whole_a = floats && (!g->a_by_column || is_thin(g->a)),
+                    .whole_b = floats && !g->b_by_column && is_thin(g->b) && g->n % NR == 0,
+                    .a = a,
+                    .b = a + whole_lines(A_FLOATS),
+                    .acc = a + whole_lines(A_FLOATS) + B_FLOATS};
+    multiply_share(g, &w, fth_team_share(&row_team, g->m, 1),
+                   fth_team_share(&column_team, g->n, NR));
 }

@@ -1,8 +1,9 @@
 /* gemm.h: products of matrices with what comes before and after them, done by a team.
  *
- * C[m, n] = act(A[m, k] B[k, n] + bias) and its relatives. B is cut into slabs; the team packs a slab
- * into panels of NR columns together, waits, and then every thread multiplies its own rows of A with
- * it, tile by tile. A tile of C stays in registers for a whole block of k. */
+ * C[m, n] = act(A[m, k] B[k, n] + bias) and its relatives. Every thread has a block of C of its own
+ * and packs what it needs of B into panels that stay in its second-level cache: threads do not wait
+ * for each other, and what one has packed never travels to another core. A tile of C stays in
+ * registers for a whole block of k. */
 #ifndef FTH_BACKEND_CPU_KERNEL_GEMM_H
 #define FTH_BACKEND_CPU_KERNEL_GEMM_H
 
@@ -23,22 +24,13 @@ typedef struct gemm {
     bool accumulate;  /* c_full is added to */
 } gemm;
 
-/* The whole team calls this; all scratch is given by the caller. Nobody waits at the end. */
-void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *shared, void *own);
-/* Bytes that the team shares for any product up to n, k; bytes that each thread needs. */
-int64_t FTH_NAME(gemm_shared_bytes)(int64_t n, int64_t k);
+/* The whole team calls this, each thread with gemm_own_bytes of scratch of its own. Nobody waits. */
+void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own);
 int64_t FTH_NAME(gemm_own_bytes)(void);
 
-/* A kernel that only needs products: shared bytes first, then the threads' own. */
-static inline int64_t gemm_scratch_bytes(const fth_device *dev, int64_t n, int64_t k) {
-    return FTH_NAME(gemm_shared_bytes)(n, k) + dev->threads * FTH_NAME(gemm_own_bytes)();
-}
-
-static inline void gemm_in_scratch(const fth_exec *ex, const gemm *g, const fth_team *team,
-                                   int64_t n, int64_t k) {
-    char *shared = ex->scratch;
-    char *own = shared + FTH_NAME(gemm_shared_bytes)(n, k);
-    FTH_NAME(gemm)(g, team, shared, own + team->thread * FTH_NAME(gemm_own_bytes)());
+/* For kernels whose scratch is only for products. */
+static inline void gemm_in_scratch(const fth_exec *ex, const gemm *g, const fth_team *team) {
+    FTH_NAME(gemm)(g, team, (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)());
 }
 
 #endif

@@ -24,9 +24,7 @@
 #undef KIND
 FTH_SCRATCH(embed);
 FTH_SCRATCH(embed_bwd);
-FTH_SCRATCH(linear);
-FTH_SCRATCH(linear_dx);
-FTH_SCRATCH(linear_dw);
+FTH_SCRATCH(linear); /* linear_dx, linear_dw too */
 FTH_SCRATCH(attention);
 FTH_SCRATCH(attention_bwd);
 FTH_SCRATCH(attention_cached);

@@ -2,15 +2,9 @@
  * dW += dy^T x with db. 2 R n k operations each; bound by the multiply-add units. */
 #include "backend/cpu/kernel/gemm.h"
 
-static int64_t rows_capacity(const fth_graph *g, fth_val v, const int64_t capacity[FTH_N_EXTENTS]) {
-    const fth_value *value = &g->value[v];
-    return value->extent == FTH_ROWS_FIXED ? value->rows : capacity[value->extent];
-}
-
 FTH_SCRATCH(linear) {
-    (void)capacity;
-    const fth_value *w = &g->value[op->in[LINEAR_W]];
-    return gemm_scratch_bytes(dev, w->rows, w->width);
+    (void)g, (void)op, (void)capacity;
+    return dev->threads * FTH_NAME(gemm_own_bytes)();
 }
 
 FTH_PART(linear) {
@@ -25,13 +19,7 @@ FTH_PART(linear) {
                     .act = op->u.linear.act,
                     .pre = rows_of(ex, op->out[LINEAR_PRE]),
                     .c = rows_of(ex, op->out[LINEAR_Y])};
-    gemm_in_scratch(ex, &g, team, w->rows, w->width);
-}
-
-FTH_SCRATCH(linear_dx) {
-    (void)capacity;
-    const fth_value *w = &g->value[op->in[LINEAR_DX_W]];
-    return gemm_scratch_bytes(dev, w->width, w->rows);
+    gemm_in_scratch(ex, &g, team);
 }
 
 FTH_PART(linear_dx) {
@@ -45,12 +33,7 @@ FTH_PART(linear_dx) {
                     .saved = rows_of(ex, op->in[LINEAR_DX_SAVED]),
                     .act = op->in[LINEAR_DX_SAVED] ? op->u.linear.act : FTH_ACT_NONE,
                     .c = rows_of(ex, op->out[LINEAR_DX_DX])};
-    gemm_in_scratch(ex, &g, team, w->width, w->rows);
-}
-
-FTH_SCRATCH(linear_dw) {
-    const fth_val x = op->in[LINEAR_DW_X];
-    return gemm_scratch_bytes(dev, g->value[x].width, rows_capacity(g, x, capacity));
+    gemm_in_scratch(ex, &g, team);
 }
 
 /* db += column sums of dy; a thread owns columns. */
@@ -89,6 +72,6 @@ FTH_PART(linear_dw) {
                     .b = rows_of(ex, op->in[LINEAR_DW_X]),
                     .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
                     .accumulate = true};
-    if (g.c_full.data) gemm_in_scratch(ex, &g, team, x->width, x->rows);
+    if (g.c_full.data) gemm_in_scratch(ex, &g, team);
     column_sums(ex, op, team);
 }

@@ -50,8 +50,8 @@ inline_ void small_rows(const int rows_, int64_t n, int64_t k, strided a, const 
     if (j < n) small_tile(rows_, 1, k, a, b + j, ldb, c + j, ldc, add);
 }
 
-static inline void small_product(int64_t m, int64_t n, int64_t k, strided a, const float *b, int64_t ldb,
-                          float *c, int64_t ldc, bool add) {
+static inline void small_product(int64_t m, int64_t n, int64_t k, strided a, const float *b,
+                                 int64_t ldb, float *c, int64_t ldc, bool add) {
     int64_t i = 0;
     for (; i + SMALL_ROWS <= m;
          i += SMALL_ROWS, a.data += SMALL_ROWS * a.row, c += SMALL_ROWS * ldc)

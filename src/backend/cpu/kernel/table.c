@@ -13,7 +13,7 @@ const fth_cpu_table FTH_NAME(table) = {
 #include "graph/kinds.def"
 #undef KIND
     .scratch = {SCRATCH(embed, embed), SCRATCH(embed_bwd, embed_bwd), SCRATCH(linear, linear),
-                SCRATCH(linear_dx, linear_dx), SCRATCH(linear_dw, linear_dw),
+                SCRATCH(linear_dx, linear), SCRATCH(linear_dw, linear),
                 SCRATCH(attention, attention), SCRATCH(attention_bwd, attention_bwd),
                 SCRATCH(attention_cached, attention_cached), SCRATCH(join, join),
                 SCRATCH(norm, join), SCRATCH(join_norm, join), SCRATCH(join_bwd, join_bwd),

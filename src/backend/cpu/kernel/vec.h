@@ -153,6 +153,26 @@ inline_ void v_transpose(vf r[VW]) {
 
 #endif
 
+#ifdef FTH_REAL_IS_bf16
+/* VW numbers of type bf16 as floats. */
+inline_ vf v_load_real(const uint16_t *p) {
+#if defined(__AVX512F__)
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+#elif defined(__AVX2__)
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+#else
+    return (vf)(vi){(int)((unsigned)p[0] << 16), (int)((unsigned)p[1] << 16),
+                    (int)((unsigned)p[2] << 16), (int)((unsigned)p[3] << 16)};
+#endif
+}
+#else
+inline_ vf v_load_real(const float *p) {
+    return v_load(p);
+}
+#endif
+
 /* Up to whole vectors. */
 inline_ int64_t v_round(int64_t n) {
     return (n + VW - 1) / VW * VW;

@@ -10,13 +10,13 @@ enum { LOGIT_BYTES = 32 << 20 }; /* of a chunk, about */
 
 /* How the scratch is divided. */
 typedef struct layout {
-    int64_t chunk;                                 /* rows */
-    int64_t ld;                                    /* floats from row to row of logits */
-    int64_t logits, gradient, losses, shared, own; /* places in bytes */
-    int64_t bytes;                                 /* of everything */
+    int64_t chunk;                         /* rows */
+    int64_t ld;                            /* floats from row to row of logits */
+    int64_t logits, gradient, losses, own; /* places in bytes */
+    int64_t bytes;                         /* of everything */
 } layout;
 
-static layout layout_of(int64_t n_rows, int64_t vocab, int64_t width, int threads) {
+static layout layout_of(int64_t n_rows, int64_t vocab, int threads) {
     layout l = {.ld = whole_lines(vocab)};
     const int64_t fit = LOGIT_BYTES / ((int64_t)sizeof(float) * l.ld);
     l.chunk = fit < 64 ? 64 : fit;
@@ -25,13 +25,7 @@ static layout layout_of(int64_t n_rows, int64_t vocab, int64_t width, int thread
     /* floats turn into their gradient where they are; bf16 ones need a place of their own */
     l.gradient = REAL_DTYPE == FTH_F32 ? 0 : logit_bytes;
     l.losses = l.gradient + (REAL_DTYPE == FTH_F32 ? logit_bytes : logit_bytes / 2);
-    l.shared = l.losses + threads * 64;
-    int64_t shared = FTH_NAME(gemm_shared_bytes)(vocab, width); /* logits */
-    const int64_t for_dx = FTH_NAME(gemm_shared_bytes)(width, vocab);
-    const int64_t for_dw = FTH_NAME(gemm_shared_bytes)(width, l.chunk);
-    if (for_dx > shared) shared = for_dx;
-    if (for_dw > shared) shared = for_dw;
-    l.own = l.shared + shared;
+    l.own = l.losses + threads * 64;
     l.bytes = l.own + threads * FTH_NAME(gemm_own_bytes)();
     return l;
 }
@@ -39,7 +33,7 @@ static layout layout_of(int64_t n_rows, int64_t vocab, int64_t width, int thread
 FTH_SCRATCH(xent) {
     const fth_value *x = &g->value[op->in[XENT_X]], *w = &g->value[op->in[XENT_W]];
     const int64_t n = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
-    return layout_of(n, w->rows, x->width, dev->threads).bytes;
+    return layout_of(n, w->rows, dev->threads).bytes;
 }
 
 /* Two sums of a thread, in a cache line of its own. */
@@ -124,7 +118,6 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                   int64_t first, int64_t n) {
     const fth_tensor *w = fth_arg(ex, op->in[XENT_W]);
     char *scratch = ex->scratch;
-    void *shared = scratch + l->shared;
     void *own = scratch + l->own + team->thread * FTH_NAME(gemm_own_bytes)();
     const rows x = rows_of(ex, op->in[XENT_X]), dx = rows_of(ex, op->out[XENT_DX]);
     const rows x_here = {x.data + first * x.ld, x.ld}, weights = rows_of(ex, op->in[XENT_W]);
@@ -136,7 +129,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                          .b = weights,
                          .b_by_column = true,
                          .c_full = {(float *)(void *)(scratch + l->logits), l->ld}};
-    FTH_NAME(gemm)(&logits, team, shared, own);
+    FTH_NAME(gemm)(&logits, team, own);
     fth_team_wait(team);
     chunk_rows(ex, op, team, l, first, n);
     fth_team_wait(team);
@@ -147,7 +140,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .a = gradient,
                         .b = weights,
                         .c = {dx.data + first * dx.ld, dx.ld}};
-        FTH_NAME(gemm)(&g, team, shared, own);
+        FTH_NAME(gemm)(&g, team, own);
         fth_team_wait(team);
     }
     const full_rows dw = full_of(ex, op->out[XENT_DW]);
@@ -160,7 +153,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .b = x_here,
                         .c_full = dw,
                         .accumulate = true};
-        FTH_NAME(gemm)(&g, team, shared, own);
+        FTH_NAME(gemm)(&g, team, own);
         fth_team_wait(team);
     }
 }
@@ -168,7 +161,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
 FTH_PART(xent) {
     const fth_tensor *x = fth_arg(ex, op->in[XENT_X]), *w = fth_arg(ex, op->in[XENT_W]);
     const int64_t n = fth_rows_now(ex, x);
-    const layout l = layout_of(x->rows, w->rows, x->width, ex->device->threads);
+    const layout l = layout_of(x->rows, w->rows, ex->device->threads);
     losses *sums = (losses *)(void *)((char *)ex->scratch + l.losses);
     sums[team->thread] = (losses){0};
     for (int64_t first = 0; first < n; first += l.chunk)

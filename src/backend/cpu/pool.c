@@ -1,0 +1,105 @@
+#include "backend/cpu/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fth_pool {
+    fth_barrier barrier;
+    int n_threads, n_started;
+    pthread_t *threads; /* [n_threads - 1] */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    atomic_uint run; /* counts the runs; a change is the sign to work */
+    bool stop;       /* under lock */
+    fth_team_work *work;
+    void *context;
+    atomic_int next_number; /* threads take their numbers as they start */
+};
+
+/* Waits for a run after `seen`: for a moment awake, since programs follow each other closely while
+ * training, then asleep. False: the pool ends. */
+static bool next_run(fth_pool *p, unsigned *seen) {
+    for (int spin = 0; spin < p->barrier.spins; spin++) {
+        const unsigned now = atomic_load_explicit(&p->run, memory_order_acquire);
+        if (now != *seen) break;
+        fth_cpu_relax();
+    }
+    pthread_mutex_lock(&p->lock);
+    while (atomic_load_explicit(&p->run, memory_order_acquire) == *seen && !p->stop)
+        pthread_cond_wait(&p->wake, &p->lock);
+    const bool stop = p->stop;
+    *seen = atomic_load_explicit(&p->run, memory_order_acquire);
+    pthread_mutex_unlock(&p->lock);
+    return !stop;
+}
+
+static void *thread_main(void *arg) {
+    fth_pool *p = arg;
+    const fth_team team = {atomic_fetch_add(&p->next_number, 1), p->n_threads, &p->barrier};
+    unsigned seen = 0;
+    while (next_run(p, &seen)) {
+        p->work(&team, p->context);
+        fth_team_wait(&team);
+    }
+    return NULL;
+}
+
+void fth_pool_run(fth_pool *p, fth_team_work *work, void *context) {
+    const fth_team team = {0, p->n_threads, &p->barrier};
+    if (p->n_threads > 1) {
+        pthread_mutex_lock(&p->lock);
+        p->work = work;
+        p->context = context;
+        atomic_fetch_add_explicit(&p->run, 1, memory_order_release);
+        pthread_cond_broadcast(&p->wake);
+        pthread_mutex_unlock(&p->lock);
+    }
+    work(&team, context);
+    fth_team_wait(&team);
+}
+
+static int usable_cores(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+fth_err fth_pool_new(int n_threads, fth_pool **out) {
+    *out = NULL;
+    fth_pool *p = aligned_alloc(_Alignof(fth_pool), sizeof *p);
+    if (!p) return fth_fail(FTH_NO_MEMORY, "no memory for %d threads", n_threads);
+    memset(p, 0, sizeof *p);
+    p->n_threads = n_threads;
+    /* about 100 microseconds; none when threads have to share cores anyway */
+    p->barrier.spins = n_threads <= usable_cores() ? 2000 : 0;
+    atomic_store(&p->next_number, 1);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    p->threads = calloc((size_t)n_threads, sizeof *p->threads);
+    int failed = p->threads ? 0 : 1;
+    for (; !failed && p->n_started < n_threads - 1; p->n_started += !failed)
+        failed = pthread_create(&p->threads[p->n_started], NULL, thread_main, p);
+    if (failed) {
+        fth_err err = fth_fail(FTH_FAILED, "thread %d of %d could not be started", p->n_started + 2,
+                               n_threads);
+        fth_pool_free(p);
+        return err;
+    }
+    *out = p;
+    return FTH_OK;
+}
+
+void fth_pool_free(fth_pool *p) {
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    p->stop = true;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->n_started; i++) pthread_join(p->threads[i], NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    free(p->threads);
+    free(p);
+}
