@@ -71,6 +71,185 @@ static void bf16_agrees_with_ref(void **state) {
     kernels_agree_with_ref(FTH_PREC_BF16);
 }
 
+/* ---- products larger than the blocks that they are cut into ---- */
+
+typedef struct product_case {
+    const char *name;
+    int64_t rows, k, n;
+    fth_act act;
+} product_case;
+
+static const product_case products[] = {
+    {"one number", 1, 1, 1, FTH_ACT_NONE},
+    {"one row", 1, 513, 70, FTH_ACT_RELU},
+    {"blocks of k", 37, 1030, 192, FTH_ACT_RELU},
+    {"blocks of k, odd columns", 401, 1025, 67, FTH_ACT_GELU},
+    {"many columns", 9, 64, 1100, FTH_ACT_NONE},
+    {"columns for threads", 33, 300, 1536, FTH_ACT_RELU},
+    {"many rows", 1000, 48, 128, FTH_ACT_NONE},
+    {"wide gradient", 530, 260, 900, FTH_ACT_GELU},
+};
+
+enum {
+    P_X = 1,
+    P_W,
+    P_B,
+    P_Y,
+    P_PRE,
+    P_DY,
+    P_DX,
+    P_ADDEND,
+    P_SAVED,
+    P_DW,
+    P_DB,
+    P_DW0,
+    P_DB0,
+    N_PRODUCT_VALUES
+}; /* DW0, DB0: what DW and DB were before */
+
+/* Values of one product on a device, with what they were filled with. */
+typedef struct product {
+    const product_case *c;
+    fth_device *dev;
+    fth_tensor tensor[N_PRODUCT_VALUES];
+    fth_graph graph;
+    fth_exec ex;
+} product;
+
+static float get(const fth_tensor *t, int64_t row, int64_t column) {
+    if (t->dtype == FTH_F32) return ((float *)t->data)[row * t->ld + column];
+    const uint32_t bits = (uint32_t)((uint16_t *)t->data)[row * t->ld + column] << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static void make(product *p, int v, int64_t rows, int64_t width, fth_extent extent, bool full) {
+    fth_tensor *t = &p->tensor[v];
+    *t = (fth_tensor){.ld = width + 3, .rows = rows, .width = (int32_t)width, .extent = extent};
+    t->dtype = full ? FTH_F32 : p->dev->real;
+    const int64_t n = rows * t->ld;
+    assert_ok(p->dev->backend->alloc(p->dev, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
+    fth_rng r;
+    fth_rng_init(&r, 11, (uint64_t)(v >= P_DW0 ? v - P_DW0 + P_DW : v));
+    for (int64_t i = 0; i < n; i++) {
+        const float x = (float)fth_rng_normal(&r);
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (t->dtype == FTH_F32)
+            ((float *)t->data)[i] = x;
+        else
+            ((uint16_t *)t->data)[i] = (uint16_t)(bits >> 16);
+    }
+}
+
+static void run_product(product *p, fth_kind kind, const int *in, int n_in, const int *out,
+                        int n_out) {
+    fth_op *op = fth_graph_op(&p->graph, kind, n_in, n_out);
+    assert_non_null(op);
+    for (int i = 0; i < n_in; i++) op->in[i] = in[i];
+    for (int i = 0; i < n_out; i++) op->out[i] = out[i];
+    op->u.linear.act = p->c->act;
+    const int64_t capacity[FTH_N_EXTENTS] = {p->c->rows};
+    const fth_backend *b = p->dev->backend;
+    assert_ok(b->alloc(p->dev, b->scratch[kind](p->dev, &p->graph, op, capacity), &p->ex.scratch));
+    assert_ok(b->kernel[kind](&p->ex, op));
+    b->release(p->dev, p->ex.scratch);
+}
+
+static double act_of(fth_act act, double x) {
+    if (act == FTH_ACT_RELU) return x > 0 ? x : 0;
+    return act == FTH_ACT_GELU ? x * 0.5 * erfc(-x * 0.70710678118654752) : x;
+}
+
+static double slope_of(fth_act act, double x) {
+    if (act == FTH_ACT_RELU) return x > 0;
+    if (act == FTH_ACT_NONE) return 1;
+    return 0.5 * erfc(-x * 0.70710678118654752) + x * exp(-0.5 * x * x) * 0.39894228040143268;
+}
+
+/* Sum over l of the product of two tensors' elements; by[0], by[1]: whether l is their row. */
+static double sum_product(const product *p, int a, int64_t i, bool a_row, int b, int64_t j,
+                          bool b_row, int64_t n) {
+    double sum = 0;
+    for (int64_t l = 0; l < n; l++)
+        sum += (double)(a_row ? get(&p->tensor[a], l, i) : get(&p->tensor[a], i, l)) *
+               (double)(b_row ? get(&p->tensor[b], l, j) : get(&p->tensor[b], j, l));
+    return sum;
+}
+
+static void assert_number(const product *p, const char *what, double got, double expected,
+                          int64_t n) {
+    const double rounding = p->dev->real == FTH_BF16 ? fabs(expected) / 128 : 0;
+    if (!(fabs(got - expected) <= rounding + 1e-6 * (fabs(expected) + 2 * sqrt((double)n))))
+        fail_msg("%s, %s: %.9g, not %.9g", p->c->name, what, got, expected);
+}
+
+/* Some elements of every result, chosen at random, and always the last one. */
+static void check_product(const product *p) {
+    const product_case *c = p->c;
+    fth_rng r;
+    fth_rng_init(&r, 3, 3);
+    for (int i = 0; i < 40; i++) {
+        const int64_t row = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->rows) : c->rows - 1;
+        const int64_t j = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->n) : c->n - 1;
+        const int64_t l = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->k) : c->k - 1;
+        const double y = sum_product(p, P_X, row, false, P_W, j, false, c->k) +
+                         (double)get(&p->tensor[P_B], 0, j);
+        assert_number(p, "pre", (double)get(&p->tensor[P_PRE], row, j), y, c->k);
+        assert_number(p, "y", (double)get(&p->tensor[P_Y], row, j), act_of(c->act, y), c->k);
+        const double saved = (double)get(&p->tensor[P_SAVED], row, l);
+        const double dx = (sum_product(p, P_DY, row, false, P_W, l, true, c->n) +
+                           (double)get(&p->tensor[P_ADDEND], row, l)) *
+                          slope_of(c->act, saved);
+        assert_number(p, "dx", (double)get(&p->tensor[P_DX], row, l), dx, c->n);
+        const double dw = (double)get(&p->tensor[P_DW0], j, l) +
+                          sum_product(p, P_DY, j, true, P_X, l, true, c->rows);
+        assert_number(p, "dw", (double)get(&p->tensor[P_DW], j, l), dw, c->rows);
+        double db = (double)get(&p->tensor[P_DB0], 0, j);
+        for (int64_t k = 0; k < c->rows; k++) db += (double)get(&p->tensor[P_DY], k, j);
+        assert_number(p, "db", (double)get(&p->tensor[P_DB], 0, j), db, c->rows);
+    }
+}
+
+static void try_product(const product_case *c, const char *isa, fth_precision precision,
+                        int threads) {
+    product p = {.c = c};
+    assert_ok(fth_cpu_open_isa(isa, precision, threads, &p.dev));
+    fth_graph_init(&p.graph);
+    p.ex = (fth_exec){.device = p.dev, .graph = &p.graph, .tensor = p.tensor};
+    p.ex.rows[FTH_ROWS_SRC] = p.ex.capacity[FTH_ROWS_SRC] = c->rows;
+    const fth_extent batch = FTH_ROWS_SRC, fixed = FTH_ROWS_FIXED;
+    make(&p, P_X, c->rows, c->k, batch, false), make(&p, P_W, c->n, c->k, fixed, false);
+    make(&p, P_B, 1, c->n, fixed, true), make(&p, P_Y, c->rows, c->n, batch, false);
+    make(&p, P_PRE, c->rows, c->n, batch, false), make(&p, P_DY, c->rows, c->n, batch, false);
+    make(&p, P_DX, c->rows, c->k, batch, false), make(&p, P_ADDEND, c->rows, c->k, batch, false);
+    make(&p, P_SAVED, c->rows, c->k, batch, false), make(&p, P_DW, c->n, c->k, fixed, true);
+    make(&p, P_DB, 1, c->n, fixed, true);
+    make(&p, P_DW0, c->n, c->k, fixed, true), make(&p, P_DB0, 1, c->n, fixed, true);
+    run_product(&p, FTH_KIND_linear, (int[]){P_X, P_W, P_B}, 3, (int[]){P_Y, P_PRE}, 2);
+    const int saved = c->act == FTH_ACT_NONE ? 0 : P_SAVED;
+    run_product(&p, FTH_KIND_linear_dx, (int[]){P_DY, P_W, P_ADDEND, saved}, 4, (int[]){P_DX}, 1);
+    run_product(&p, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
+    check_product(&p);
+    /* once more without the value before the activation: tiles may then go straight to y */
+    run_product(&p, FTH_KIND_linear, (int[]){P_X, P_W, P_B}, 3, (int[]){P_Y, 0}, 2);
+    check_product(&p);
+    for (int v = 1; v < N_PRODUCT_VALUES; v++) p.dev->backend->release(p.dev, p.tensor[v].data);
+    fth_graph_fini(&p.graph);
+    p.dev->backend->close(p.dev);
+}
+
+static void products_in_blocks(void **state) {
+    (void)state;
+    for (size_t c = 0; c < sizeof products / sizeof *products; c++)
+        for (int i = 0; i < N_ISAS; i++)
+            for (int threads = 1; threads <= 4 && has(isas[i]); threads++) {
+                try_product(&products[c], isas[i], FTH_FP32, threads);
+                if (threads == 2) try_product(&products[c], isas[i], FTH_PREC_BF16, threads);
+            }
+}
+
 /* ---- flat arenas ---- */
 
 enum { N = 100003 }; /* elements: nothing divides it */
@@ -208,9 +387,10 @@ static void wrong_wishes_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32_agrees_with_ref), cmocka_unit_test(bf16_agrees_with_ref),
-        cmocka_unit_test(adam_agrees_with_ref), cmocka_unit_test(sums_of_squares),
-        cmocka_unit_test(memory_is_zeroed),     cmocka_unit_test(wrong_wishes_are_refused),
+        cmocka_unit_test(fp32_agrees_with_ref),     cmocka_unit_test(bf16_agrees_with_ref),
+        cmocka_unit_test(products_in_blocks),       cmocka_unit_test(adam_agrees_with_ref),
+        cmocka_unit_test(sums_of_squares),          cmocka_unit_test(memory_is_zeroed),
+        cmocka_unit_test(wrong_wishes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

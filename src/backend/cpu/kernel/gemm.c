@@ -4,10 +4,11 @@
 #include "backend/cpu/kernel/math.h"
 
 enum {
-    BLOCK_COLUMNS = 256,  /* of B: with KC rows they stay in the second-level cache */
-    BLOCK_ROWS = 64 * MR, /* of C that meet them, where C needs a place in between */
-    SHARE_ROWS = 128,     /* fewer rows than this are not worth packing B once more */
-    A_FLOATS = A_COLUMNS * A_STRIDE,
+    BLOCK_COLUMNS = 256,          /* of B: with KC rows they stay in the second-level cache */
+    BLOCK_ROWS = 64 * MR,         /* of C that meet them, where C needs a place in between */
+    SHARE_ROWS = 128,             /* fewer rows than this are not worth packing B once more */
+    PACKED_ROWS = 16 * A_COLUMNS, /* of C whose part of A is packed at a time, if by columns */
+    A_FLOATS = PACKED_ROWS * KC,
     B_FLOATS = (KC * NR + 16) * (BLOCK_COLUMNS / NR),
     C_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS
 };
@@ -97,13 +98,13 @@ static gemm_tile direct_tile(const gemm *g, const block *b, int64_t row, int64_t
     const full_rows c = direct_c(g);
     gemm_tile t = {.c = c.data + row * c.ld + column, .ldc = c.ld};
     if (b->k.begin > 0 || g->accumulate) {
-        t.init = t.c;
-        t.ld_init = t.ldc;
+        t.addend = t.c;
+        t.ld_addend = t.ldc;
     } else if (g->bias) {
-        t.init = g->bias + column;
+        t.addend = g->bias + column;
     } else if (g->addend.data) {
-        t.init = (const float *)(const void *)g->addend.data + row * g->addend.ld + column;
-        t.ld_init = g->addend.ld;
+        t.addend = (const float *)(const void *)g->addend.data + row * g->addend.ld + column;
+        t.ld_addend = g->addend.ld;
     }
     if (b->k.end < g->k || g->act == FTH_ACT_NONE) return t;
     if (g->saved.data) {
@@ -115,12 +116,15 @@ static gemm_tile direct_tile(const gemm *g, const block *b, int64_t row, int64_t
     return t;
 }
 
-static gemm_tile acc_tile(const work *w, const block *b, int64_t row, int64_t column) {
+static gemm_tile acc_tile(const gemm *g, const work *w, const block *b, int64_t row,
+                          int64_t column) {
     float *acc = w->acc + (row - b->rows.begin) * BLOCK_COLUMNS + column - b->columns.begin;
-    return (gemm_tile){.init = b->k.begin > 0 ? acc : NULL,
-                       .ld_init = BLOCK_COLUMNS,
-                       .c = acc,
-                       .ldc = BLOCK_COLUMNS};
+    gemm_tile t = {.c = acc, .ldc = BLOCK_COLUMNS};
+    if (b->k.begin > 0 && !g->accumulate) {
+        t.addend = acc;
+        t.ld_addend = BLOCK_COLUMNS;
+    }
+    return t;
 }
 
 static void pack_b(const gemm *g, const work *w, const block *b) {
@@ -136,7 +140,7 @@ static void multiply_rows(const gemm *g, const work *w, const block *b, gemm_fac
                           fth_share rows_) {
     for (int64_t j = b->columns.begin; j < b->columns.end; j += NR) {
         const gemm_tile t =
-            w->direct ? direct_tile(g, b, rows_.begin, j) : acc_tile(w, b, rows_.begin, j);
+            w->direct ? direct_tile(g, b, rows_.begin, j) : acc_tile(g, w, b, rows_.begin, j);
         f->b = w->whole_b ? (const float *)(const void *)g->b.data + b->k.begin * g->b.ld + j
                           : w->b + (j - b->columns.begin) / NR * panel_stride(f->k);
         multiply_tile(rows_.end - rows_.begin, f, &t);
@@ -147,40 +151,45 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Where tile i of the block's rows begins: tiles of nearly the same height. */
-static int64_t tile_edge(const block *b, int64_t i, int64_t tiles) {
-    return b->rows.begin + (b->rows.end - b->rows.begin) * i / tiles;
+/* Where tile i of the block's rows begins: tiles of nearly the same height, but whole ones where
+ * packed groups of columns of A have to be kept. */
+static int64_t tile_edge(const gemm *g, const work *w, const block *b, int64_t i, int64_t tiles) {
+    const int64_t n = b->rows.end - b->rows.begin;
+    return b->rows.begin + (g->accumulate && !w->whole_a ? least(i * MR, n) : n * i / tiles);
 }
 
-/* Where the tile number i finds its part of A: where it lies, or packed. */
-static const float *factor_a(const gemm *g, const work *w, const block *b, int64_t i,
-                             int64_t tiles) {
-    const int64_t row = tile_edge(b, i, tiles), k = b->k.end - b->k.begin;
-    const real *a =
-        g->a.data + (g->a_by_column ? b->k.begin * g->a.ld + row : row * g->a.ld + b->k.begin);
+/* Where a tile of rows finds its part of A: where it lies, packed now, or packed before. */
+static const float *factor_a(const gemm *g, const work *w, const block *b, fth_share rows_) {
+    const int64_t row = rows_.begin, l = b->k.begin, k = b->k.end - l;
+    const real *a = g->a.data + (g->accumulate ? l * g->a.ld + row : row * g->a.ld + l);
     if (w->whole_a) return (const float *)(const void *)a;
-    if (!g->a_by_column) {
-        pack_rows(w->a, a, g->a.ld, tile_edge(b, i + 1, tiles) - row, k);
-        return w->a;
+    if (g->accumulate) {
+        const int64_t at = row - b->rows.begin;
+        return w->a + at / A_COLUMNS * A_COLUMNS * k + at % A_COLUMNS;
     }
-    const int64_t first = i / A_TILES * A_TILES, group = tile_edge(b, first, tiles);
-    const int64_t end = tile_edge(b, least(first + A_TILES, tiles), tiles);
-    if (i == first) pack_columns(w->a, a, g->a.ld, end - group, k);
-    return w->a + row - group;
+    pack_rows(w->a, a, g->a.ld, rows_.end - row, k);
+    return w->a;
 }
 
 /* All tiles of the block, for its part of k. */
 static void multiply_block(const gemm *g, const work *w, const block *b) {
     const int64_t tiles = (b->rows.end - b->rows.begin + MR - 1) / MR;
-    const int64_t packed_step = g->a_by_column ? A_COLUMNS : A_STRIDE;
+    const int64_t packed_step = g->accumulate ? A_COLUMNS : A_STRIDE;
     gemm_factors f = {.k = b->k.end - b->k.begin,
-                      .by_column = g->a_by_column,
+                      .by_column = g->accumulate,
                       .a_step = w->whole_a ? g->a.ld : packed_step,
                       .b_step = w->whole_b ? g->b.ld : NR};
     for (int64_t i = 0; i < tiles; i++) {
-        f.a = factor_a(g, w, b, i, tiles);
-        multiply_rows(g, w, b, &f, (fth_share){tile_edge(b, i, tiles), tile_edge(b, i + 1, tiles)});
+        const fth_share at = {tile_edge(g, w, b, i, tiles), tile_edge(g, w, b, i + 1, tiles)};
+        f.a = factor_a(g, w, b, at);
+        multiply_rows(g, w, b, &f, at);
     }
+}
+
+static void finish_block(const gemm *g, const work *w, const block *b) {
+    for (int64_t row = b->rows.begin; row < b->rows.end && !w->direct; row++)
+        finish_row(g, row, b->columns.begin, b->columns.end - b->columns.begin,
+                   w->acc + (row - b->rows.begin) * BLOCK_COLUMNS);
 }
 
 /* A thread's rows and columns of C. */
@@ -197,8 +206,36 @@ static void multiply_share(const gemm *g, const work *w, fth_share rows_, fth_sh
                 if (!w->whole_b && (i == rows_.begin || g->k > KC)) pack_b(g, w, &b);
                 multiply_block(g, w, &b);
             }
-            for (int64_t row = b.rows.begin; row < b.rows.end && !w->direct; row++)
-                finish_row(g, row, j, b.columns.end - j, w->acc + (row - i) * BLOCK_COLUMNS);
+            finish_block(g, w, &b);
+        }
+    }
+}
+
+/* All of a block's part of A in groups of columns: [groups][k][A_COLUMNS]. */
+static void pack_a(const gemm *g, const work *w, const block *b) {
+    const int64_t k = b->k.end - b->k.begin;
+    for (int64_t i = b->rows.begin; i < b->rows.end; i += A_COLUMNS)
+        pack_columns(w->a + (i - b->rows.begin) * k, g->a.data + b->k.begin * g->a.ld + i, g->a.ld,
+                     least(A_COLUMNS, b->rows.end - i), k);
+}
+
+/* The same for C += A B, where every block of k can be done for itself: what is packed of A serves
+ * all columns. */
+static void accumulate_share(const gemm *g, const work *w, fth_share rows_, fth_share columns) {
+    const int64_t packed = w->whole_a ? g->m : PACKED_ROWS;
+    const int64_t height = w->direct ? packed : least(packed, BLOCK_ROWS);
+    block b;
+    for (int64_t l = 0; l < g->k; l += KC) {
+        b.k = (fth_share){l, least(l + KC, g->k)};
+        for (int64_t i = rows_.begin; i < rows_.end; i += height) {
+            b.rows = (fth_share){i, least(i + height, rows_.end)};
+            if (!w->whole_a) pack_a(g, w, &b);
+            for (int64_t j = columns.begin; j < columns.end; j += BLOCK_COLUMNS) {
+                b.columns = (fth_share){j, least(j + BLOCK_COLUMNS, columns.end)};
+                if (!w->whole_b) pack_b(g, w, &b);
+                multiply_block(g, w, &b);
+                finish_block(g, w, &b);
+            }
         }
     }
 }
@@ -228,11 +265,15 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     const bool floats = REAL_DTYPE == FTH_F32;
     float *a = own;
     const work w = {.direct = is_direct(g),
-                    .whole_a = floats && (!g->a_by_column || is_thin(g->a)),
+                    .whole_a = floats && (!g->accumulate || is_thin(g->a)),
                     .whole_b = floats && !g->b_by_column && is_thin(g->b) && g->n % NR == 0,
                     .a = a,
                     .b = a + whole_lines(A_FLOATS),
                     .acc = a + whole_lines(A_FLOATS) + B_FLOATS};
-    multiply_share(g, &w, fth_team_share(&row_team, g->m, 1),
-                   fth_team_share(&column_team, g->n, NR));
+    const fth_share rows_ = fth_team_share(&row_team, g->m, 1);
+    const fth_share columns = fth_team_share(&column_team, g->n, NR);
+    if (g->accumulate)
+        accumulate_share(g, &w, rows_, columns);
+    else
+        multiply_share(g, &w, rows_, columns);
 }

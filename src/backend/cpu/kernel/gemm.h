@@ -13,7 +13,7 @@ typedef struct gemm {
     int64_t m, n, k;
     rows a; /* A(i, l) = a[i, l]; a_by_column: a[l, i] */
     rows b; /* B(l, j) = b[l, j]; b_by_column: b[j, l] */
-    bool a_by_column, b_by_column;
+    bool b_by_column;
     const float *bias; /* [n] added to every row; NULL: none */
     rows addend;       /* [m, n] added; data NULL: none */
     rows saved;        /* [m, n] what act's slope is taken at; data NULL: act is applied itself */
@@ -21,7 +21,7 @@ typedef struct gemm {
     rows pre;         /* [m, n] gets the value before act; data NULL: not wanted */
     rows c;           /* [m, n] the result in the type of activations, or */
     full_rows c_full; /* the result as floats */
-    bool accumulate;  /* c_full is added to */
+    bool accumulate;  /* c_full += A B, A by columns, and nothing of bias ... pre */
 } gemm;
 
 /* The whole team calls this, each thread with gemm_own_bytes of scratch of its own. Nobody waits. */

@@ -26,8 +26,8 @@ enum {
 
 /* Where a tile of C begins and ends. */
 typedef struct gemm_tile {
-    const float *init; /* the tile starts from this; NULL: from 0 */
-    int64_t ld_init;   /* 0: one row for all */
+    const float *addend; /* NULL: none */
+    int64_t ld_addend;   /* 0: one row for all */
     float *c;
     int64_t ldc;
     bool relu;
@@ -134,8 +134,10 @@ inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *
 #pragma GCC unroll 6
     for (int i = 0; i < rows_; i++)
 #pragma GCC unroll 4
-        for (int j = 0; j < NV; j++)
-            acc[i][j] = t->init ? v_load(t->init + i * t->ld_init + j * VW) : v_zero();
+        for (int j = 0; j < NV; j++) {
+            acc[i][j] = v_zero();
+            if (t->addend) __builtin_prefetch(t->addend + i * t->ld_addend + j * VW);
+        }
     for (int64_t l = 0; l < k; l++, b += b_step) {
         vf y[NV];
 #pragma GCC unroll 4
@@ -152,6 +154,7 @@ inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *
 #pragma GCC unroll 4
         for (int j = 0; j < NV; j++) {
             vf x = acc[i][j];
+            if (t->addend) x = v_add(x, v_load(t->addend + i * t->ld_addend + j * VW));
             if (t->relu) x = v_relu(x);
             if (t->gate) x = v_gate(x, v_load(t->gate + i * t->ld_gate + j * VW));
             v_store(t->c + i * t->ldc + j * VW, x);

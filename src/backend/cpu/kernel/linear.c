@@ -68,7 +68,6 @@ FTH_PART(linear_dw) {
                     .n = x->width,
                     .k = fth_rows_now(ex, x),
                     .a = rows_of(ex, op->in[LINEAR_DW_DY]),
-                    .a_by_column = true,
                     .b = rows_of(ex, op->in[LINEAR_DW_X]),
                     .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
                     .accumulate = true};

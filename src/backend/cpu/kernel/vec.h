@@ -28,6 +28,9 @@ inline_ vf v_load(const float *p) {
 inline_ void v_store(float *p, vf x) {
     _mm512_storeu_ps(p, x);
 }
+inline_ vf v_add(vf a, vf b) {
+    return _mm512_add_ps(a, b);
+}
 inline_ vf v_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }
@@ -86,6 +89,9 @@ inline_ vf v_load(const float *p) {
 inline_ void v_store(float *p, vf x) {
     _mm256_storeu_ps(p, x);
 }
+inline_ vf v_add(vf a, vf b) {
+    return _mm256_add_ps(a, b);
+}
 inline_ vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }
@@ -136,6 +142,9 @@ inline_ vf v_load(const float *p) {
 }
 inline_ void v_store(float *p, vf x) {
     memcpy(p, &x, sizeof x);
+}
+inline_ vf v_add(vf a, vf b) {
+    return a + b;
 }
 inline_ vf v_fma(vf a, vf b, vf c) {
     return a * b + c;

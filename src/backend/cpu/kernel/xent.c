@@ -149,7 +149,6 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .n = w->width,
                         .k = n,
                         .a = gradient,
-                        .a_by_column = true,
                         .b = x_here,
                         .c_full = dw,
                         .accumulate = true};
