@@ -1,5 +1,6 @@
 /* dots.cuh: products of whole values, for the gradients of learned scalars: parts by blocks of fixed
- * shape, then one block adds the parts in order, so the sum has the same bits every time. */
+ * shape, then one block adds the parts in order, so the sum has the same bits every time. In double, for such
+ * sums cancel. */
 #ifndef FTH_BACKEND_CUDA_DOTS_CUH
 #define FTH_BACKEND_CUDA_DOTS_CUH
 
@@ -21,14 +22,14 @@ template <class T> struct dot_jobs {
 
 template <class T>
 __global__ void __launch_bounds__(DOT_THREADS)
-    dot_parts(dot_jobs<T> jobs, row_count rows, const fth_cuda_step *step, float *parts) {
-    __shared__ float shared[DOT_THREADS / 32];
+    dot_parts(dot_jobs<T> jobs, row_count rows, const fth_cuda_step *step, double *parts) {
+    __shared__ double shared[DOT_THREADS / 32];
     const dot_job<T> j = jobs.job[blockIdx.y];
     const int64_t n = rows_now(step, rows) * j.width;
-    float sum = 0.0f;
+    double sum = 0;
     for (int64_t i = blockIdx.x * DOT_THREADS + threadIdx.x; i < n; i += DOT_BLOCKS * DOT_THREADS) {
         const int64_t row = i / j.width, column = j.first + (i - row * j.width);
-        const float a = to_float(j.a[row * j.lda + column]);
+        const double a = to_float(j.a[row * j.lda + column]);
         sum += j.b ? a * to_float(j.b[row * j.ldb + column]) : a;
     }
     sum = group_sum<DOT_THREADS>(sum, shared);
@@ -37,10 +38,10 @@ __global__ void __launch_bounds__(DOT_THREADS)
 
 /* f(job, sums [n]) once for every job. */
 template <class F>
-__global__ void __launch_bounds__(DOT_BLOCKS) dot_finish(const float *parts, int n, F f) {
-    __shared__ float shared[DOT_BLOCKS / 32], sums[DOT_JOBS];
+__global__ void __launch_bounds__(DOT_BLOCKS) dot_finish(const double *parts, int n, F f) {
+    __shared__ double shared[DOT_BLOCKS / 32], sums[DOT_JOBS];
     for (int j = 0; j < n; j++) {
-        const float sum = group_sum<DOT_BLOCKS>(parts[j * DOT_BLOCKS + threadIdx.x], shared);
+        const double sum = group_sum<DOT_BLOCKS>(parts[j * DOT_BLOCKS + threadIdx.x], shared);
         if (threadIdx.x == 0) sums[j] = sum;
     }
     __syncthreads();
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(DOT_BLOCKS) dot_finish(const float *parts, int
 
 template <class T, class F>
 static fth_err dots(const fth_cuda_call *c, const dot_jobs<T> &jobs, row_count rows, F f) {
-    float *parts = (float *)c->ex->scratch; /* [jobs, DOT_BLOCKS] */
+    double *parts = (double *)c->ex->scratch; /* [jobs, DOT_BLOCKS] */
     dot_parts<T>
         <<<dim3(DOT_BLOCKS, jobs.n), DOT_THREADS, 0, c->stream>>>(jobs, rows, c->step, parts);
     FTH_TRY(fth_cuda_launched());

@@ -16,8 +16,8 @@ struct scaled {
 
 struct gradients {
     float *dgamma;
-    __device__ void operator()(int job, const float *sums) const {
-        dgamma[job] += sums[job];
+    __device__ void operator()(int job, const double *sums) const {
+        dgamma[job] += (float)sums[job];
     }
 };
 

@@ -96,8 +96,8 @@ template <class T> fth_err forward(const fth_cuda_call *c) {
 
 struct gradients {
     float *dw;
-    __device__ void operator()(int job, const float *sums) const {
-        dw[job] += sums[job];
+    __device__ void operator()(int job, const double *sums) const {
+        dw[job] += (float)sums[job];
     }
 };
 

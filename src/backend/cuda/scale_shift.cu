@@ -18,10 +18,10 @@ struct shifted { /* s (x - c) */
 struct gradients {
     const float *s, *c;
     float *ds, *dc;
-    __device__ void operator()(int job, const float *sums) const {
+    __device__ void operator()(int job, const double *sums) const {
         if (job != 0) return;
-        if (ds) *ds += sums[1] - (c ? *c : 0.0f) * sums[0];
-        if (dc) *dc -= (s ? *s : 1.0f) * sums[0];
+        if (ds) *ds += (float)(sums[1] - (c ? *c : 0.0f) * sums[0]);
+        if (dc) *dc -= (float)((s ? *s : 1.0f) * sums[0]);
     }
 };
 
@@ -59,5 +59,5 @@ fth_err fth_cuda_scale_shift_bwd(const fth_cuda_call *c) {
 /* Parts of the sums; also for head_scale_bwd and mix_bwd. */
 int64_t fth_cuda_dots_scratch(const fth_device *, const fth_graph *, const fth_op *,
                               const int64_t[FTH_N_EXTENTS]) {
-    return (int64_t)sizeof(float) * DOT_JOBS * DOT_BLOCKS;
+    return (int64_t)sizeof(double) * DOT_JOBS * DOT_BLOCKS;
 }

@@ -92,7 +92,7 @@ static __device__ __forceinline__ void fill8(float v[8], float x) {
 
 /* ---- sums ---- */
 
-static __device__ __forceinline__ float warp_sum(float x) {
+template <class V> __device__ __forceinline__ V warp_sum(V x) {
 #pragma unroll
     for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(~0u, x, k);
     return x;
@@ -106,13 +106,13 @@ static __device__ __forceinline__ float warp_max(float x) {
 
 /* Sum over a group of GROUP threads, in every thread of it. Groups of more than a warp are whole
  * blocks; shared [GROUP / 32]. */
-template <int GROUP> __device__ __forceinline__ float group_sum(float x, float *shared) {
+template <int GROUP, class V> __device__ __forceinline__ V group_sum(V x, V *shared) {
     x = warp_sum(x);
     if (GROUP == 32) return x;
     __syncthreads(); /* the last sum has been read */
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     __syncthreads();
-    x = threadIdx.x % 32 < GROUP / 32 ? shared[threadIdx.x % 32] : 0.0f;
+    x = threadIdx.x % 32 < GROUP / 32 ? shared[threadIdx.x % 32] : (V)0;
     return warp_sum(x);
 }
 
