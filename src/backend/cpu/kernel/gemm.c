@@ -8,7 +8,7 @@ enum {
     BLOCK_ROWS = 64 * MR,         /* of C that meet them, where C needs a place in between */
     SHARE_ROWS = 128,             /* fewer rows than this are not worth packing B once more */
     PACKED_ROWS = 16 * A_COLUMNS, /* of C whose part of A is packed at a time, if by columns */
-    A_FLOATS = PACKED_ROWS * KC,
+    A_FLOATS = PACKED_ROWS / MR * (KC * MR + 8),
     B_FLOATS = (KC * NR + 16) * (BLOCK_COLUMNS / NR),
     C_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS
 };
@@ -152,7 +152,7 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 /* Where tile i of the block's rows begins: tiles of nearly the same height, but whole ones where
- * packed groups of columns of A have to be kept. */
+ * they have been packed. */
 static int64_t tile_edge(const gemm *g, const work *w, const block *b, int64_t i, int64_t tiles) {
     const int64_t n = b->rows.end - b->rows.begin;
     return b->rows.begin + (g->accumulate && !w->whole_a ? least(i * MR, n) : n * i / tiles);
@@ -164,8 +164,7 @@ static const float *factor_a(const gemm *g, const work *w, const block *b, fth_s
     const real *a = g->a.data + (g->accumulate ? l * g->a.ld + row : row * g->a.ld + l);
     if (w->whole_a) return (const float *)(const void *)a;
     if (g->accumulate) {
-        const int64_t at = row - b->rows.begin;
-        return w->a + at / A_COLUMNS * A_COLUMNS * k + at % A_COLUMNS;
+        return w->a + (row - b->rows.begin) / MR * tile_stride(k);
     }
     pack_rows(w->a, a, g->a.ld, rows_.end - row, k);
     return w->a;
@@ -174,7 +173,7 @@ static const float *factor_a(const gemm *g, const work *w, const block *b, fth_s
 /* All tiles of the block, for its part of k. */
 static void multiply_block(const gemm *g, const work *w, const block *b) {
     const int64_t tiles = (b->rows.end - b->rows.begin + MR - 1) / MR;
-    const int64_t packed_step = g->accumulate ? A_COLUMNS : A_STRIDE;
+    const int64_t packed_step = g->accumulate ? MR : A_STRIDE;
     gemm_factors f = {.k = b->k.end - b->k.begin,
                       .by_column = g->accumulate,
                       .a_step = w->whole_a ? g->a.ld : packed_step,
@@ -211,11 +210,12 @@ static void multiply_share(const gemm *g, const work *w, fth_share rows_, fth_sh
     }
 }
 
-/* All of a block's part of A in groups of columns: [groups][k][A_COLUMNS]. */
+/* All of a block's part of A, by tiles. */
 static void pack_a(const gemm *g, const work *w, const block *b) {
     const int64_t k = b->k.end - b->k.begin;
     for (int64_t i = b->rows.begin; i < b->rows.end; i += A_COLUMNS)
-        pack_columns(w->a + (i - b->rows.begin) * k, g->a.data + b->k.begin * g->a.ld + i, g->a.ld,
+        pack_columns(w->a + (i - b->rows.begin) / MR * tile_stride(k),
+                     g->a.data + b->k.begin * g->a.ld + i, g->a.ld,
                      least(A_COLUMNS, b->rows.end - i), k);
 }
 

@@ -48,16 +48,37 @@ static void pack_rows(float *restrict_ to, const real *restrict_ from, int64_t l
         for (int64_t i = 0; i < n; i++) to[i * A_STRIDE + l] = from_real(from[i * ld + l]);
 }
 
-/* n columns of A, at most A_COLUMNS: [k][A_COLUMNS]. Rows are asked for some rows ahead: they lie too
- * far apart for the processor to see them coming. */
+/* Floats from tile to tile of packed columns of A: some more than the tile has, since copies of a
+ * row's part are made in whole vectors. */
+inline_ int64_t tile_stride(int64_t k) {
+    return k * MR + 8;
+}
+
+/* At least MR numbers; up to 8 are read and written. */
+inline_ void copy_tile_row(float *restrict_ to, const real *restrict_ from) {
+#if defined(__AVX2__) && defined(FTH_REAL_IS_bf16)
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
+    _mm256_storeu_ps(to, _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+#elif defined(__AVX2__)
+    _mm256_storeu_ps(to, _mm256_loadu_ps(from));
+#else
+    for (int i = 0; i < MR; i++) to[i] = from_real(from[i]);
+#endif
+}
+
+/* n columns of A, at most A_COLUMNS, as tiles: [tiles][k][MR]. Rows are asked for some rows ahead:
+ * they lie too far apart for the processor to see them coming. */
 static void pack_columns(float *restrict_ to, const real *restrict_ from, int64_t ld, int64_t n,
                          int64_t k) {
-    for (int64_t l = 0; l < k; l++, from += ld, to += A_COLUMNS) {
+    const int64_t stride = tile_stride(k), safe = n - 8; /* last place where 8 can be read */
+    for (int64_t l = 0; l < k; l++, from += ld, to += MR) {
         for (int64_t i = 0; i < n && l + AHEAD < k; i += 64 / (int64_t)sizeof(real))
             __builtin_prefetch(from + AHEAD * ld + i);
+        float *tile = to;
         int64_t i = 0;
-        for (; i + VW <= n; i += VW) v_store(to + i, v_load_real(from + i));
-        for (; i < n; i++) to[i] = from_real(from[i]);
+        for (; i <= safe; i += MR, tile += stride) copy_tile_row(tile, from + i);
+        for (; i < n; i += MR, tile += stride)
+            for (int64_t c = i; c < n && c < i + MR; c++) tile[c - i] = from_real(from[c]);
     }
 }
 
@@ -138,6 +159,7 @@ inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *
             acc[i][j] = v_zero();
             if (t->addend) __builtin_prefetch(t->addend + i * t->ld_addend + j * VW);
         }
+#pragma GCC unroll 2
     for (int64_t l = 0; l < k; l++, b += b_step) {
         vf y[NV];
 #pragma GCC unroll 4
