@@ -14,7 +14,7 @@ cd "$tree"
 race() {
     status=0
     "$fathom" train data --save-dir "$1-$2" --method "$1" --encoder-layers "$2" --decoder-layers "$2" \
-        --d-model "$3" --ffn-dim $(($3 * 2)) --heads 2 --max-tokens 512 --max-positions 64 --dropout 0.1 \
+        --d-model "$3" --ffn-dim $(($3 * 2)) --heads 2 --max-tokens 256 --max-positions 64 --dropout 0.1 \
         --lr 0.001 --warmup-updates 40 --max-update "$4" --log-interval 2 --save-interval-updates 0 \
         --validate-interval-updates 0 --device cpu --quiet > /dev/null 2> err || status=$?
     [ $status -eq 0 ] || {

@@ -317,6 +317,10 @@ int64_t fth_program_bytes(const fth_program *p) {
     return p->bytes;
 }
 
+int64_t fth_program_arena_bytes(const fth_program *p) {
+    return p->plan.bytes;
+}
+
 int32_t fth_program_recomputed(const fth_program *p) {
     return p->recomputed;
 }

@@ -46,6 +46,7 @@ const fth_graph *fth_program_graph(const fth_program *p);
 
 /* Bytes that the program takes on the device, and the layers it recomputes. */
 int64_t fth_program_bytes(const fth_program *p);
+int64_t fth_program_arena_bytes(const fth_program *p); /* of them, activations */
 int32_t fth_program_recomputed(const fth_program *p);
 
 /* Time by kind of operation since the last call with reset, in seconds; only while profiling. */
