@@ -18,7 +18,8 @@ foreach(isa ${cpu_isas})
       $<TARGET_PROPERTY:fth_flags,INTERFACE_INCLUDE_DIRECTORIES>)
     target_compile_options(${library} PRIVATE
       $<TARGET_PROPERTY:fth_flags,INTERFACE_COMPILE_OPTIONS> ${cpu_flags_${isa}}
-      -ffp-contract=fast -fno-trapping-math -fno-signed-zeros -fopenmp-simd)
+      -ffp-contract=fast -fno-trapping-math -fno-signed-zeros -fopenmp-simd
+      -fno-tree-loop-distribute-patterns) # short copies: calls of memcpy cost more
     target_compile_definitions(${library} PRIVATE
       $<TARGET_PROPERTY:fth_flags,INTERFACE_COMPILE_DEFINITIONS> FTH_ISA=${isa} FTH_REAL=${real} FTH_REAL_IS_${real})
     target_sources(fth_cpu PRIVATE $<TARGET_OBJECTS:${library}>)

@@ -5,7 +5,7 @@
 
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
-    float *q;      /* [Q_BLOCK, width] */
+    float *q;      /* [Q_BLOCK, width] where rows have to be copied */
     float *k;      /* [keys, width] */
     float *kt;     /* [width, keys] */
     float *v;      /* [keys, width] */
@@ -38,64 +38,75 @@ FTH_SCRATCH(attention) {
     return threads_scratch_bytes(dev, thread_floats(keys, width, op->u.attention.heads));
 }
 
-/* Carried scores: adds those of the layer below and keeps the sum for the layer above; keys that
- * causality hides get 0. */
+/* Carried scores: s becomes scale s + those of the layer below, which is kept for the layer above;
+ * keys that causality hides get 0. */
 static void carry_scores(const fth_exec *ex, const fth_op *op, const task *t, int64_t query,
                          int64_t seen, float *s) {
     const fth_tensor *prev = fth_arg(ex, op->in[ATT_PREV]);
     const fth_tensor *scores = fth_arg(ex, op->out[ATT_SCORES]);
     const int64_t pair = t->pair + query * t->k_len;
-    for (int64_t j = 0; prev && j < seen; j++) s[j] += element(prev, pair + j, t->head);
+    for (int64_t j = 0; j < seen; j++) {
+        s[j] *= op->u.attention.scale;
+        if (prev) s[j] += element(prev, pair + j, t->head);
+    }
     if (!scores || !scores->data) return;
     for (int64_t j = 0; j < t->k_len; j++)
         set_element(scores, pair + j, t->head, j < seen ? s[j] : 0.0f);
 }
 
-/* Makes exponentials of a row of scores, 0 for the keys from seen to n; returns the log of their sum
- * and puts the factor that makes them probabilities into *norm. */
+/* Makes exponentials of a row of scores times `by`, 0 for the keys from seen to n, n whole vectors;
+ * returns the log of their sum and puts the factor that makes them probabilities into *norm. */
 static float softmax_row(float *restrict_ s, int64_t seen, int64_t n, float by, float *norm) {
-    float highest = -INFINITY, sum = 0;
-#pragma omp simd reduction(max : highest)
-    for (int64_t j = 0; j < seen; j++) highest = s[j] > highest ? s[j] : highest;
-    const float shift = highest * by;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < seen; j++) {
-        const float e = fast_exp(s[j] * by - shift);
-        s[j] = e;
-        sum += e;
+    for (int64_t j = seen; j < n; j++) s[j] = -INFINITY;
+    vf most = v_mul(v_load(s), v_set(by)), sum = v_zero();
+    for (int64_t j = 0; j < n; j += VW) most = v_max(most, v_mul(v_load(s + j), v_set(by)));
+    const float highest = v_largest(most);
+    for (int64_t j = 0; j < n; j += VW) {
+        const vf e = v_exp(v_fma(v_load(s + j), v_set(by), v_set(-highest)));
+        v_store(s + j, e);
+        sum = v_add(sum, e);
     }
-    for (int64_t j = seen; j < n; j++) s[j] = 0;
-    *norm = 1 / sum;
-    return shift + logf(sum);
+    const float total = v_sum(sum);
+    *norm = 1 / total;
+    return highest + fast_log(total);
 }
+
+/* What a block of query rows is multiplied with. */
+typedef struct memory {
+    view v;          /* [keys, width] */
+    const float *kt; /* [width, keys] */
+    int64_t ld;      /* floats from row to row of kt and of the scores */
+} memory;
 
 /* Query rows [first, first + n) of a task. */
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
-                        int64_t first, int64_t n) {
-    const rows q = rows_of(ex, op->in[ATT_Q]), o = rows_of(ex, op->out[ATT_O]);
+                        const memory *m, int64_t first, int64_t n) {
+    const rows o = rows_of(ex, op->out[ATT_O]);
     const full_rows lse = full_of(ex, op->out[ATT_LSE]);
     const int32_t width = fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads;
-    const int64_t ld = v_round(width), keys_ld = v_round(t->k_len);
     const bool causal = op->u.attention.causal, drops = op->u.attention.drop.p > 0;
+    const bool carries = op->in[ATT_PREV] || op->out[ATT_SCORES];
     const int64_t keys = causal ? first + n : t->k_len; /* that any row of the block sees */
+    const float by = (carries ? 1 : op->u.attention.scale) / op->u.attention.divisor;
+    const view q = head_view(rows_of(ex, op->in[ATT_Q]), t->q + first, n, t->head, width, b->q);
+    small_product(n, v_round(keys),
+                  &(small){.k = width, .a = q, .b = {m->kt, m->ld}, .c = b->s, .ldc = m->ld});
     float norm[Q_BLOCK];
-    copy_head(b->q, ld, q, t->q + first, n, t->head, width, op->u.attention.scale);
-    small_product(n, v_round(keys), width, (strided){b->q, ld, 1}, b->kt, keys_ld, b->s, keys_ld,
-                  false);
     for (int64_t i = 0; i < n; i++) {
-        float *s = b->s + i * keys_ld;
-        const int64_t seen = causal ? first + i + 1 : t->k_len;
-        carry_scores(ex, op, t, first + i, seen, s);
-        const float log_sum = softmax_row(s, seen, keys, 1 / op->u.attention.divisor, &norm[i]);
+        float *s = b->s + i * m->ld;
+        const int64_t seen = causal ? first + i + 1 : t->k_len, whole = v_round(keys);
+        if (carries) carry_scores(ex, op, t, first + i, seen, s);
+        const float log_sum = softmax_row(s, seen, whole, by, &norm[i]);
         if (lse.data) lse.data[(t->q + first + i) * lse.ld + t->head] = log_sum;
         if (!drops) continue;
-        attention_drop(ex, op, t, first + i, seen, b->factor);
-#pragma omp simd
-        for (int64_t j = 0; j < seen; j++) s[j] *= b->factor[j];
+        attention_drop(ex, op, t, first + i, seen, whole, b->factor);
+        for (int64_t j = 0; j < whole; j += VW)
+            v_store(s + j, v_mul(v_load(s + j), v_load(b->factor + j)));
     }
-    small_product(n, ld, keys, (strided){b->s, keys_ld, 1}, b->v, ld, b->o, ld, false);
+    const int64_t ld = v_round(width);
+    small_product(n, ld, &(small){.k = keys, .a = {b->s, m->ld}, .b = m->v, .c = b->o, .ldc = ld});
     for (int64_t i = 0; i < n; i++)
-        store_head(o, t->q + first + i, 1, t->head, width, b->o + i * ld, ld, norm[i]);
+        store_head(o, t->q + first + i, 1, t->head, width, b->o + i * ld, norm[i]);
 }
 
 FTH_PART(attention) {
@@ -108,10 +119,11 @@ FTH_PART(attention) {
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.q_len == 0 || t.k_len == 0) continue;
-        copy_head(b.k, ld, k, t.k, t.k_len, t.head, width, 1);
-        copy_head(b.v, ld, v, t.k, t.k_len, t.head, width, 1);
-        transpose(b.kt, v_round(t.k_len), b.k, ld, t.k_len, ld);
+        const memory m = {.v = head_view(v, t.k, t.k_len, t.head, width, b.v),
+                          .kt = b.kt,
+                          .ld = v_round(t.k_len)};
+        transpose(b.kt, m.ld, head_view(k, t.k, t.k_len, t.head, width, b.k), t.k_len, ld);
         for (int64_t i = 0; i < t.q_len; i += Q_BLOCK)
-            query_block(ex, op, &t, &b, i, t.q_len - i < Q_BLOCK ? t.q_len - i : Q_BLOCK);
+            query_block(ex, op, &t, &b, &m, i, t.q_len - i < Q_BLOCK ? t.q_len - i : Q_BLOCK);
     }
 }

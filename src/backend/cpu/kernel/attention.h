@@ -63,50 +63,65 @@ static inline bool next_task(task_walk *w, task *out) {
     return false;
 }
 
-/* A head's columns of rows [first, first + n), times scale, as floats: to[n][ld]; columns between
- * width and ld are 0. */
-static inline void copy_head(float *restrict_ to, int64_t ld, rows from, int64_t first, int64_t n,
-                             int32_t head, int32_t width, float scale) {
-    for (int64_t i = 0; i < n; i++) {
-        const real *in = from.data + (first + i) * from.ld + head * width;
-        float *out = to + i * ld;
-#pragma omp simd
-        for (int32_t c = 0; c < width; c++) out[c] = scale * from_real(in[c]);
-        for (int64_t c = width; c < ld; c++) out[c] = 0;
+/* A head's columns of n rows from `first` on as floats in whole vectors: where they lie, or copied to
+ * buffer [n, whole vectors] and filled up with 0. */
+static inline view head_view(rows from, int64_t first, int64_t n, int32_t head, int32_t width,
+                             float *restrict_ buffer) {
+    const real *in = from.data + first * from.ld + head * width;
+    const int64_t ld = v_round(width);
+    if (REAL_DTYPE == FTH_F32 && width == ld)
+        return (view){(const float *)(const void *)in, from.ld};
+    for (int64_t i = 0; i < n; i++, in += from.ld) {
+        float *out = buffer + i * ld;
+        int32_t c = 0;
+        for (; c + VW <= width; c += VW) v_store(out + c, v_load_real(in + c));
+        for (; c < width; c++) out[c] = from_real(in[c]);
+        for (; c < ld; c++) out[c] = 0;
     }
+    return (view){buffer, ld};
 }
 
-/* Floats back into a head's columns. */
+/* Floats [n, whole vectors] times scale into a head's columns. */
 static inline void store_head(rows to, int64_t first, int64_t n, int32_t head, int32_t width,
-                              const float *restrict_ from, int64_t ld, float scale) {
+                              const float *restrict_ from, float scale) {
+    const int64_t ld = v_round(width);
     for (int64_t i = 0; i < n; i++) {
         real *out = to.data + (first + i) * to.ld + head * width;
         const float *in = from + i * ld;
-#pragma omp simd
-        for (int32_t c = 0; c < width; c++) out[c] = to_real(scale * in[c]);
+        int32_t c = 0;
+        for (; c + VW <= width; c += VW) v_store_real(out + c, v_mul(v_load(in + c), v_set(scale)));
+        for (; c < width; c++) out[c] = to_real(scale * in[c]);
     }
 }
 
-/* to[columns][ld] = the transposed of from[n][from_ld], n padded with 0 up to whole vectors.
- * columns and from_ld are whole vectors. */
-static inline void transpose(float *restrict_ to, int64_t ld, const float *restrict_ from,
-                             int64_t from_ld, int64_t n, int64_t columns) {
+/* to[columns][ld] = from[n][columns] transposed, n filled up with 0 to whole vectors; columns are
+ * whole vectors. */
+static inline void transpose(float *restrict_ to, int64_t ld, view from, int64_t n,
+                             int64_t columns) {
     for (int64_t i = 0; i < n; i += VW)
         for (int64_t c = 0; c < columns; c += VW) {
             vf r[VW];
-            for (int j = 0; j < VW; j++)
-                r[j] = i + j < n ? v_load(from + (i + j) * from_ld + c) : v_zero();
+            const float *in = from.data + i * from.ld + c;
+            if (i + VW <= n) {
+#pragma GCC unroll 16
+                for (int j = 0; j < VW; j++) r[j] = v_load(in + j * from.ld);
+            } else {
+                for (int j = 0; j < VW; j++) r[j] = i + j < n ? v_load(in + j * from.ld) : v_zero();
+            }
             v_transpose(r);
+#pragma GCC unroll 16
             for (int j = 0; j < VW; j++) v_store(to + (c + j) * ld + i, r[j]);
         }
 }
 
-/* Dropout's factors of the probabilities of one query row: [n] keys. */
+/* Dropout's factors of the probabilities of one query row: [n] keys, n whole vectors; 0 for those
+ * that it does not see. */
 static inline void attention_drop(const fth_exec *ex, const fth_op *op, const task *t,
-                                  int64_t query, int64_t n, float *factor) {
+                                  int64_t query, int64_t seen, int64_t n, float *factor) {
     const int64_t row = ex->step.row_base[op->u.attention.q_side] + t->q + query;
     const uint64_t e = (uint64_t)(row * op->u.attention.heads + t->head) << 16;
-    FTH_NAME(drop_factors)(ex, &op->u.attention.drop, e, n, factor);
+    FTH_NAME(drop_factors)(ex, &op->u.attention.drop, e, seen, factor);
+    for (int64_t j = seen; j < n; j++) factor[j] = 0;
 }
 
 /* The longest sentence that a batch can have. */

@@ -5,7 +5,7 @@
 
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
-    float *q, *dout, *dq;   /* [Q_BLOCK, width] */
+    float *q, *dout, *dq;   /* [Q_BLOCK, width]; q, dout, k, v where rows have to be copied */
     float *k, *v, *dk, *dv; /* [keys, width] */
     float *kt, *vt;         /* [width, keys] */
     float *p, *ds;          /* [Q_BLOCK, keys]: D(P); dP, then the gradient of the scores */
@@ -40,10 +40,11 @@ FTH_SCRATCH(attention_bwd) {
     return threads_scratch_bytes(dev, thread_floats(keys, width, op->u.attention.heads));
 }
 
-/* Where the query rows at hand are. */
+/* Where the query rows at hand are, and the rows of the sentence that they meet. */
 typedef struct block {
-    int64_t first, n;      /* rows of the sentence */
-    int64_t keys, keys_ld; /* keys that any of them sees; floats from row to row of p and ds */
+    int64_t first, n; /* query rows */
+    int64_t keys, ld; /* keys that any of them sees; floats from row to row of p and ds */
+    view k;           /* [keys, width] */
 } block;
 
 /* Carried scores: the gradient of the layer above is added, the sum goes to the layer below; keys
@@ -59,69 +60,71 @@ static void carry_gradients(const fth_exec *ex, const fth_op *op, const task *t,
         set_element(below, pair + j, t->head, j < seen ? ds[j] : 0.0f);
 }
 
-/* p: scores in, probabilities out; ds: gradients of D(P) in, of the scores out. factor: dropout's, or
- * NULL. The sum of P dP is taken from these very numbers rather than from dO O, so that it cancels
- * where it must, whatever the precision of O. */
+/* p: scores in, D(P) out; ds: gradients of D(P) in, of the scores out; all of n, whole vectors,
+ * scores that are not seen are -inf. factor: dropout's, or NULL. The sum of P dP is taken from these
+ * very numbers rather than from dO O, so that it cancels where it must, whatever the precision of O. */
 static void softmax_bwd_row(float *restrict_ p, float *restrict_ ds, const float *restrict_ factor,
-                            int64_t n, float log_sum, float by) {
-    float common = 0;
-    if (factor) {
-#pragma omp simd
-        for (int64_t j = 0; j < n; j++) ds[j] *= factor[j];
+                            int64_t n, float by, float log_sum, float divisor) {
+    vf sum = v_zero();
+    for (int64_t j = 0; j < n; j += VW) {
+        const vf e = v_exp(v_fma(v_load(p + j), v_set(by), v_set(-log_sum)));
+        vf g = v_load(ds + j);
+        if (factor) g = v_mul(g, v_load(factor + j));
+        v_store(p + j, e);
+        v_store(ds + j, g);
+        sum = v_fma(e, g, sum);
     }
-#pragma omp simd reduction(+ : common)
-    for (int64_t j = 0; j < n; j++) {
-        const float e = fast_exp(p[j] * by - log_sum);
-        p[j] = e;
-        common += e * ds[j];
-    }
-#pragma omp simd
-    for (int64_t j = 0; j < n; j++) ds[j] = p[j] * (ds[j] - common) * by;
-    if (factor) {
-#pragma omp simd
-        for (int64_t j = 0; j < n; j++) p[j] *= factor[j];
+    const vf common = v_set(v_sum(sum)), less = v_set(1 / divisor);
+    for (int64_t j = 0; j < n; j += VW) {
+        const vf e = v_load(p + j);
+        v_store(ds + j, v_mul(v_mul(e, less), v_add(v_load(ds + j), -common)));
+        if (factor) v_store(p + j, v_mul(e, v_load(factor + j)));
     }
 }
 
 /* One row: p gets D(P), ds the gradient of the scores; both are 0 for keys it does not see. */
 static void score_row(const fth_exec *ex, const fth_op *op, const task *t, const block *w,
                       const buffers *b, int64_t i) {
-    const int64_t row = t->q + w->first + i;
+    const int64_t row = t->q + w->first + i, whole = v_round(w->keys);
     const int64_t seen = op->u.attention.causal ? w->first + i + 1 : t->k_len;
     const full_rows lse = full_of(ex, op->in[ATT_BWD_LSE]);
     const fth_tensor *scores = fth_arg(ex, op->in[ATT_BWD_SCORES]);
     const bool drops = op->u.attention.drop.p > 0;
-    float *p = b->p + i * w->keys_ld, *ds = b->ds + i * w->keys_ld;
+    const float scale = scores ? 1 : op->u.attention.scale, divisor = op->u.attention.divisor;
+    float *p = b->p + i * w->ld, *ds = b->ds + i * w->ld;
     if (scores) {
         const int64_t pair = t->pair + (w->first + i) * t->k_len;
         for (int64_t j = 0; j < seen; j++) p[j] = element(scores, pair + j, t->head);
     }
-    if (drops) attention_drop(ex, op, t, w->first + i, seen, b->factor);
-    softmax_bwd_row(p, ds, drops ? b->factor : NULL, seen, lse.data[row * lse.ld + t->head],
-                    1 / op->u.attention.divisor);
-    for (int64_t j = seen; j < w->keys; j++) p[j] = ds[j] = 0;
+    for (int64_t j = seen; j < whole; j++) p[j] = -INFINITY;
+    if (drops) attention_drop(ex, op, t, w->first + i, seen, whole, b->factor);
+    softmax_bwd_row(p, ds, drops ? b->factor : NULL, whole, scale / divisor,
+                    lse.data[row * lse.ld + t->head], divisor);
     carry_gradients(ex, op, t, w->first + i, seen, ds);
 }
 
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
                         const block *w) {
-    const rows q = rows_of(ex, op->in[ATT_BWD_Q]), dout = rows_of(ex, op->in[ATT_BWD_DO]);
     const rows dq = rows_of(ex, op->out[ATT_BWD_DQ]);
     const int32_t width = fth_arg(ex, op->in[ATT_BWD_Q])->width / op->u.attention.heads;
-    const int64_t ld = v_round(width), pairs = w->keys_ld, columns = v_round(w->keys);
-    const float scale = op->u.attention.scale;
-    copy_head(b->q, ld, q, t->q + w->first, w->n, t->head, width, scale);
-    copy_head(b->dout, ld, dout, t->q + w->first, w->n, t->head, width, 1);
+    const int64_t ld = v_round(width), columns = v_round(w->keys), row = t->q + w->first;
+    const view q = head_view(rows_of(ex, op->in[ATT_BWD_Q]), row, w->n, t->head, width, b->q);
+    const view g = head_view(rows_of(ex, op->in[ATT_BWD_DO]), row, w->n, t->head, width, b->dout);
     if (!op->in[ATT_BWD_SCORES])
-        small_product(w->n, columns, width, (strided){b->q, ld, 1}, b->kt, pairs, b->p, pairs,
-                      false);
-    small_product(w->n, columns, width, (strided){b->dout, ld, 1}, b->vt, pairs, b->ds, pairs,
-                  false);
+        small_product(w->n, columns,
+                      &(small){.k = width, .a = q, .b = {b->kt, w->ld}, .c = b->p, .ldc = w->ld});
+    small_product(w->n, columns,
+                  &(small){.k = width, .a = g, .b = {b->vt, w->ld}, .c = b->ds, .ldc = w->ld});
     for (int64_t i = 0; i < w->n; i++) score_row(ex, op, t, w, b, i);
-    small_product(w->n, ld, w->keys, (strided){b->ds, pairs, 1}, b->k, ld, b->dq, ld, false);
-    small_product(w->keys, ld, w->n, (strided){b->ds, 1, pairs}, b->q, ld, b->dk, ld, true);
-    small_product(w->keys, ld, w->n, (strided){b->p, 1, pairs}, b->dout, ld, b->dv, ld, true);
-    if (dq.data) store_head(dq, t->q + w->first, w->n, t->head, width, b->dq, ld, scale);
+    small_product(w->n, ld,
+                  &(small){.k = w->keys, .a = {b->ds, w->ld}, .b = w->k, .c = b->dq, .ldc = ld});
+    /* the sums of dk and dv begin where the first block of queries has written */
+    small s = {.k = w->n, .by_column = true, .ldc = ld, .add = w->first > 0};
+    s.a = (view){b->ds, w->ld}, s.b = q, s.c = b->dk;
+    small_product(w->keys, ld, &s);
+    s.a = (view){b->p, w->ld}, s.b = g, s.c = b->dv;
+    small_product(w->keys, ld, &s);
+    if (dq.data) store_head(dq, row, w->n, t->head, width, b->dq, op->u.attention.scale);
 }
 
 FTH_PART(attention_bwd) {
@@ -130,23 +133,25 @@ FTH_PART(attention_bwd) {
     const rows dk = rows_of(ex, op->out[ATT_BWD_DK]), dv = rows_of(ex, op->out[ATT_BWD_DV]);
     const int32_t width = d / heads;
     const int64_t ld = v_round(width), most = longest(ex->capacity, op->u.attention.k_side);
+    const bool causal = op->u.attention.causal;
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
-        const int64_t keys_ld = v_round(t.k_len);
-        copy_head(b.k, ld, k, t.k, t.k_len, t.head, width, 1);
-        copy_head(b.v, ld, v, t.k, t.k_len, t.head, width, 1);
-        transpose(b.kt, keys_ld, b.k, ld, t.k_len, ld);
-        transpose(b.vt, keys_ld, b.v, ld, t.k_len, ld);
-        memset(b.dk, 0, sizeof(float) * (size_t)(t.k_len * ld));
-        memset(b.dv, 0, sizeof(float) * (size_t)(t.k_len * ld));
-        for (int64_t i = 0; i < t.q_len; i += Q_BLOCK) {
-            const int64_t n = t.q_len - i < Q_BLOCK ? t.q_len - i : Q_BLOCK;
-            const int64_t keys = op->u.attention.causal ? i + n : t.k_len;
-            query_block(ex, op, &t, &b, &(block){i, n, keys, keys_ld});
+        block w = {.ld = v_round(t.k_len)};
+        w.k = head_view(k, t.k, t.k_len, t.head, width, b.k);
+        transpose(b.kt, w.ld, w.k, t.k_len, ld);
+        transpose(b.vt, w.ld, head_view(v, t.k, t.k_len, t.head, width, b.v), t.k_len, ld);
+        if (causal || t.q_len == 0) { /* not every block of queries writes every key */
+            memset(b.dk, 0, sizeof(float) * (size_t)(t.k_len * ld));
+            memset(b.dv, 0, sizeof(float) * (size_t)(t.k_len * ld));
         }
-        if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, ld, 1);
-        if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, ld, 1);
+        for (w.first = 0; w.first < t.q_len; w.first += Q_BLOCK) {
+            w.n = t.q_len - w.first < Q_BLOCK ? t.q_len - w.first : Q_BLOCK;
+            w.keys = causal ? w.first + w.n : t.k_len;
+            query_block(ex, op, &t, &b, &w);
+        }
+        if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, op->u.attention.scale);
+        if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, 1);
     }
 }

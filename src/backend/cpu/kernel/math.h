@@ -4,8 +4,7 @@
 #ifndef FTH_BACKEND_CPU_KERNEL_MATH_H
 #define FTH_BACKEND_CPU_KERNEL_MATH_H
 
-#include <stdint.h>
-#include <string.h>
+#include "backend/cpu/kernel/vec.h"
 
 /* e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; 0 below -87, inf above 88.7, NaN stays. */
 static inline __attribute__((always_inline)) float fast_exp(float x) {
@@ -34,6 +33,41 @@ static inline __attribute__((always_inline)) float fast_exp(float x) {
     memcpy(&b, &bits_b, sizeof b);
     const float y = p * a * b;
     return x < -87.3f ? 0.0f : y;
+}
+
+/* The same for a whole vector. */
+inline_ vf v_exp(vf x) {
+    const vf magic = v_set(12582912.0f), low = v_set(-88.0f), high = v_set(89.0f);
+    /* max gives its second operand where one is not a number: it stays one */
+    const vf clamped = v_min(high, v_max(low, x));
+    const vf shifted = v_fma(clamped, v_set(1.44269504f), magic), n = v_add(shifted, -magic);
+    vf r = v_fma(n, v_set(-0.693145752f), clamped);
+    r = v_fma(n, v_set(-1.42860677e-6f), r);
+    vf p = v_set(1.394858081e-3f);
+    p = v_fma(p, r, v_set(8.375128891e-3f));
+    p = v_fma(p, r, v_set(4.166621827e-2f));
+    p = v_fma(p, r, v_set(1.666641548e-1f));
+    p = v_fma(p, r, v_set(0.5f));
+    p = v_fma(p, r, v_set(1.0f));
+    p = v_fma(p, r, v_set(1.0f));
+    return v_scale(p, shifted, n);
+}
+
+/* ln x for normal x > 0: x = 2^n m, ln m = 2 atanh((m - 1) / (m + 1)), m near 1. */
+static inline __attribute__((always_inline)) float fast_log(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int32_t n = (int32_t)(bits - 0x3f3504f3u) >> 23; /* m from sqrt(1/2) to sqrt(2) */
+    const uint32_t m_bits = bits - ((uint32_t)n << 23);
+    float m;
+    memcpy(&m, &m_bits, sizeof m);
+    const float s = (m - 1.0f) / (m + 1.0f), q = s * s;
+    float p = 2.0f / 9;
+    p = p * q + 2.0f / 7;
+    p = p * q + 2.0f / 5;
+    p = p * q + 2.0f / 3;
+    const float small = p * q * s + (float)n * 1.42860677e-6f;
+    return (float)n * 0.693145752f + (2.0f * s + small);
 }
 
 /* Phi(x) and phi(x) of the standard normal distribution from one exponential:

@@ -1,5 +1,5 @@
 /* small_product.h: products of the small matrices inside of attention, by one thread, operands as
- * they lie: C[m, n] (+)= A(i, l) B[l, :], A with any strides, n whole vectors. */
+ * they lie: C[m, n] (+)= A B, n whole vectors. */
 #ifndef FTH_BACKEND_CPU_KERNEL_SMALL_PRODUCT_H
 #define FTH_BACKEND_CPU_KERNEL_SMALL_PRODUCT_H
 
@@ -7,56 +7,77 @@
 
 #include "backend/cpu/kernel/vec.h"
 
-/* A matrix of floats with a stride for each index. */
-typedef struct strided {
+/* Floats in rows. */
+typedef struct view {
     const float *data;
-    int64_t row, column;
-} strided;
+    int64_t ld;
+} view;
 
-#if defined(__AVX512F__)
-enum { SMALL_ROWS = 8 };
-#else
-enum { SMALL_ROWS = 4 };
-#endif
+/* What does not change from tile to tile. */
+typedef struct small {
+    int64_t k;
+    view a; /* A(i, l) = a[i, l]; by column: a[l, i] */
+    bool by_column;
+    view b; /* B(l, j) = b[l, j] */
+    float *c;
+    int64_t ldc;
+    bool add;
+} small;
 
-inline_ void small_tile(const int rows_, const int vectors, int64_t k, strided a, const float *b,
-                        int64_t ldb, float *c, int64_t ldc, bool add) {
-    vf acc[SMALL_ROWS][2];
-#pragma GCC unroll 8
+inline_ void small_tile(const int rows_, const int vectors, const bool by_column, const small *s,
+                        int64_t i0, int64_t j0) {
+    const float *a = s->a.data + (by_column ? i0 : i0 * s->a.ld), *b = s->b.data + j0;
+    const int64_t lda = s->a.ld, ldb = s->b.ld;
+    float *c = s->c + i0 * s->ldc + j0;
+    vf acc[12][4];
+#pragma GCC unroll 12
     for (int i = 0; i < rows_; i++)
-#pragma GCC unroll 2
-        for (int j = 0; j < vectors; j++) acc[i][j] = add ? v_load(c + i * ldc + j * VW) : v_zero();
-    for (int64_t l = 0; l < k; l++) {
-        vf x[2];
-#pragma GCC unroll 2
-        for (int j = 0; j < vectors; j++) x[j] = v_load(b + l * ldb + j * VW);
-#pragma GCC unroll 8
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++)
+            acc[i][j] = s->add ? v_load(c + i * s->ldc + j * VW) : v_zero();
+    for (int64_t l = 0; l < s->k; l++, b += ldb) {
+        vf x[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++) x[j] = v_load(b + j * VW);
+#pragma GCC unroll 12
         for (int i = 0; i < rows_; i++) {
-            const vf y = v_set(a.data[i * a.row + l * a.column]);
-#pragma GCC unroll 2
+            const vf y = v_set(by_column ? a[l * lda + i] : a[i * lda + l]);
+#pragma GCC unroll 4
             for (int j = 0; j < vectors; j++) acc[i][j] = v_fma(y, x[j], acc[i][j]);
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < rows_; i++)
-#pragma GCC unroll 2
-        for (int j = 0; j < vectors; j++) v_store(c + i * ldc + j * VW, acc[i][j]);
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++) v_store(c + i * s->ldc + j * VW, acc[i][j]);
 }
 
-inline_ void small_rows(const int rows_, int64_t n, int64_t k, strided a, const float *b,
-                        int64_t ldb, float *c, int64_t ldc, bool add) {
-    int64_t j = 0;
-    for (; j + 2 * VW <= n; j += 2 * VW) small_tile(rows_, 2, k, a, b + j, ldb, c + j, ldc, add);
-    if (j < n) small_tile(rows_, 1, k, a, b + j, ldb, c + j, ldc, add);
-}
-
-static inline void small_product(int64_t m, int64_t n, int64_t k, strided a, const float *b,
-                                 int64_t ldb, float *c, int64_t ldc, bool add) {
+/* All rows with `vectors` vectors of columns from j on. */
+inline_ void small_columns(const int vectors, const bool by_column, const small *s, int64_t m,
+                           int64_t j) {
+#if defined(__AVX512F__)
+    const int high = vectors == 4 ? 6 : 12;
+#else
+    const int high = vectors == 4 ? 2 : 4;
+#endif
     int64_t i = 0;
-    for (; i + SMALL_ROWS <= m;
-         i += SMALL_ROWS, a.data += SMALL_ROWS * a.row, c += SMALL_ROWS * ldc)
-        small_rows(SMALL_ROWS, n, k, a, b, ldb, c, ldc, add);
-    for (; i < m; i++, a.data += a.row, c += ldc) small_rows(1, n, k, a, b, ldb, c, ldc, add);
+    for (; i + high <= m; i += high) small_tile(high, vectors, by_column, s, i, j);
+    for (; i + 4 <= m && high > 4; i += 4) small_tile(4, vectors, by_column, s, i, j);
+    for (; i < m; i++) small_tile(1, vectors, by_column, s, i, j);
+}
+
+inline_ void small_all(const bool by_column, const small *s, int64_t m, int64_t n) {
+    int64_t j = 0;
+    for (; j + 4 * VW <= n; j += 4 * VW) small_columns(4, by_column, s, m, j);
+    for (; j + 2 * VW <= n; j += 2 * VW) small_columns(2, by_column, s, m, j);
+    for (; j < n; j += VW) small_columns(1, by_column, s, m, j);
+}
+
+static inline void small_product(int64_t m, int64_t n, const small *s) {
+    if (s->by_column)
+        small_all(true, s, m, n);
+    else
+        small_all(false, s, m, n);
 }
 
 #endif

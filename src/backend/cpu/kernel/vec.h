@@ -16,6 +16,7 @@
 
 enum { VW = 16 };
 typedef __m512 vf;
+typedef int32_t vi __attribute__((vector_size(64)));
 inline_ vf v_zero(void) {
     return _mm512_setzero_ps();
 }
@@ -30,6 +31,23 @@ inline_ void v_store(float *p, vf x) {
 }
 inline_ vf v_add(vf a, vf b) {
     return _mm512_add_ps(a, b);
+}
+inline_ vf v_max(vf a, vf b) {
+    return _mm512_max_ps(a, b);
+}
+inline_ vf v_min(vf a, vf b) {
+    return _mm512_min_ps(a, b);
+}
+/* p 2^n for whole n from -128 to 128; shifted is n + 1.5 * 2^23 */
+inline_ vf v_scale(vf p, vf shifted, vf n) {
+    (void)shifted;
+    return _mm512_scalef_ps(p, n);
+}
+inline_ float v_largest(vf x) {
+    return _mm512_reduce_max_ps(x);
+}
+inline_ float v_sum(vf x) {
+    return _mm512_reduce_add_ps(x);
 }
 inline_ vf v_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
@@ -77,6 +95,7 @@ inline_ void v_transpose(vf r[VW]) {
 
 enum { VW = 8 };
 typedef __m256 vf;
+typedef int32_t vi __attribute__((vector_size(32)));
 inline_ vf v_zero(void) {
     return _mm256_setzero_ps();
 }
@@ -91,6 +110,22 @@ inline_ void v_store(float *p, vf x) {
 }
 inline_ vf v_add(vf a, vf b) {
     return _mm256_add_ps(a, b);
+}
+inline_ vf v_max(vf a, vf b) {
+    return _mm256_max_ps(a, b);
+}
+inline_ vf v_min(vf a, vf b) {
+    return _mm256_min_ps(a, b);
+}
+inline_ float v_largest(vf x) {
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+inline_ float v_sum(vf x) {
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
 }
 inline_ vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
@@ -146,6 +181,21 @@ inline_ void v_store(float *p, vf x) {
 inline_ vf v_add(vf a, vf b) {
     return a + b;
 }
+inline_ vf v_max(vf a, vf b) {
+    const vi more = a > b;
+    return (vf)(((vi)a & more) | ((vi)b & ~more));
+}
+inline_ vf v_min(vf a, vf b) {
+    const vi less = a < b;
+    return (vf)(((vi)a & less) | ((vi)b & ~less));
+}
+inline_ float v_largest(vf x) {
+    const float a = x[0] > x[1] ? x[0] : x[1], b = x[2] > x[3] ? x[2] : x[3];
+    return a > b ? a : b;
+}
+inline_ float v_sum(vf x) {
+    return (x[0] + x[2]) + (x[1] + x[3]);
+}
 inline_ vf v_fma(vf a, vf b, vf c) {
     return a * b + c;
 }
@@ -162,6 +212,20 @@ inline_ void v_transpose(vf r[VW]) {
 
 #endif
 
+#if !defined(__AVX512F__)
+/* p 2^n for whole n from -128 to 128; shifted is n + 1.5 * 2^23. Two factors, since one exponent
+ * does not reach so far. */
+inline_ vf v_scale(vf p, vf shifted, vf n) {
+    (void)n;
+    const vi k = (vi)shifted - 0x4b400000, half = k >> 1;
+    return p * (vf)((half + 127) << 23) * (vf)((k - half + 127) << 23);
+}
+#endif
+
+inline_ vf v_mul(vf a, vf b) {
+    return a * b;
+}
+
 #ifdef FTH_REAL_IS_bf16
 /* VW numbers of type bf16 as floats. */
 inline_ vf v_load_real(const uint16_t *p) {
@@ -176,9 +240,24 @@ inline_ vf v_load_real(const uint16_t *p) {
                     (int)((unsigned)p[2] << 16), (int)((unsigned)p[3] << 16)};
 #endif
 }
+/* VW floats as bf16: nearest, ties to even; a NaN stays one. */
+inline_ void v_store_real(uint16_t *p, vf x) {
+    const vi bits = (vi)x, is_nan = x != x;
+    const vi rounded = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
+    const vi chosen = (rounded & ~is_nan) | (quiet & is_nan);
+#if defined(__AVX512F__)
+    _mm256_storeu_si256((__m256i *)p,
+                        _mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)chosen, 16)));
+#else
+    for (int i = 0; i < VW; i++) p[i] = (uint16_t)((uint32_t)chosen[i] >> 16);
+#endif
+}
 #else
 inline_ vf v_load_real(const float *p) {
     return v_load(p);
+}
+inline_ void v_store_real(float *p, vf x) {
+    v_store(p, x);
 }
 #endif
 
