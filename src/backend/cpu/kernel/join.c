@@ -3,6 +3,8 @@
  * dropout draws where there are any. */
 #include "backend/cpu/kernel/kernel.h"
 
+#include "backend/cpu/kernel/vec.h"
+
 /* One term of the sum: coefficient * (vector) * value. */
 typedef struct term {
     rows value;          /* data NULL: no such term */
@@ -81,23 +83,78 @@ static join join_of(const fth_exec *ex, const fth_op *op) {
     return j;
 }
 
+/* z = r x + a D(f) of whole vectors, the sum of most methods, in one pass. factor: [d] or NULL. */
+static void plain_sum(const join *j, int64_t row, const float *restrict_ factor,
+                      float *restrict_ z) {
+    const real *restrict_ x = j->x.value.data + row * j->x.value.ld;
+    const real *restrict_ f = j->f.value.data + row * j->f.value.ld;
+    const vf r = v_set(j->x.scale), a = v_set(j->f.scale);
+    if (factor) {
+        for (int32_t i = 0; i < j->width; i += VW) {
+            const vf kept = v_mul(v_mul(a, v_load(factor + i)), v_load_real(f + i));
+            v_store(z + i, v_fma(r, v_load_real(x + i), kept));
+        }
+    } else {
+        for (int32_t i = 0; i < j->width; i += VW)
+            v_store(z + i, v_fma(r, v_load_real(x + i), v_mul(a, v_load_real(f + i))));
+    }
+}
+
+/* z of one row. */
+static void sum_row(const join *j, int64_t row, const float *factor, float *z) {
+    const bool plain = j->f.value.data && !j->e.value.data && !j->x.vector && !j->f.vector;
+    if (plain && j->width % VW == 0) {
+        plain_sum(j, row, factor, z);
+    } else {
+        set_term(z, &j->x, row, j->width);
+        if (j->f.value.data) add_term(z, &j->f, row, factor, j->width);
+        if (j->e.value.data) add_term(z, &j->e, row, NULL, j->width);
+    }
+    if (!j->z.data) return;
+    real *out = j->z.data + row * j->z.ld;
+    int32_t i = 0;
+    for (; i + VW <= j->width; i += VW) v_store_real(out + i, v_load(z + i));
+    for (; i < j->width; i++) out[i] = to_real(z[i]);
+}
+
+/* The sum of z, or of (z - mean)^2. */
+static float sum_of(const float *restrict_ z, int32_t width) {
+    vf sum = v_zero();
+    int32_t i = 0;
+    for (; i + VW <= width; i += VW) sum = v_add(sum, v_load(z + i));
+    float rest = 0;
+    for (; i < width; i++) rest += z[i];
+    return v_sum(sum) + rest;
+}
+
+static float squares_of(const float *restrict_ z, float mean, int32_t width) {
+    vf sum = v_zero();
+    int32_t i = 0;
+    for (; i + VW <= width; i += VW) {
+        const vf x = v_add(v_load(z + i), v_set(-mean));
+        sum = v_fma(x, x, sum);
+    }
+    float rest = 0;
+    for (; i < width; i++) rest += (z[i] - mean) * (z[i] - mean);
+    return v_sum(sum) + rest;
+}
+
 static void normalise(const join *j, const float *restrict_ z, int64_t row) {
     const int32_t width = j->width;
-    float sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int32_t i = 0; i < width; i++) sum += z[i];
-    const float mean = sum / (float)width;
-#pragma omp simd reduction(+ : squares)
-    for (int32_t i = 0; i < width; i++) squares += (z[i] - mean) * (z[i] - mean);
-    const float rstd = 1.0f / sqrtf(squares / (float)width + j->eps);
+    const float mean = sum_of(z, width) / (float)width;
+    const float rstd = 1.0f / sqrtf(squares_of(z, mean, width) / (float)width + j->eps);
     if (j->stats.data) {
         j->stats.data[row * j->stats.ld] = mean;
         j->stats.data[row * j->stats.ld + 1] = rstd;
     }
-    real *y = j->y.data + row * j->y.ld;
-    const float *gain = j->gain, *bias = j->bias;
-#pragma omp simd
-    for (int32_t i = 0; i < width; i++) y[i] = to_real((z[i] - mean) * rstd * gain[i] + bias[i]);
+    real *restrict_ y = j->y.data + row * j->y.ld;
+    const float *restrict_ gain = j->gain, *restrict_ bias = j->bias;
+    int32_t i = 0;
+    for (; i + VW <= width; i += VW) {
+        const vf xhat = v_mul(v_add(v_load(z + i), v_set(-mean)), v_set(rstd));
+        v_store_real(y + i, v_fma(xhat, v_load(gain + i), v_load(bias + i)));
+    }
+    for (; i < width; i++) y[i] = to_real((z[i] - mean) * rstd * gain[i] + bias[i]);
 }
 
 FTH_SCRATCH(join) {
@@ -117,14 +174,7 @@ static void join_part(fth_exec *ex, const fth_op *op, const fth_team *team) {
         const int64_t k = (row - mine.begin) % at_once, left = mine.end - row;
         if (j.drop && k == 0) FTH_NAME(drop_factors)
         (ex, j.drop, drop_element(ex, t, row), (left < at_once ? left : at_once) * j.width, factor);
-        set_term(z, &j.x, row, j.width);
-        if (j.f.value.data) add_term(z, &j.f, row, j.drop ? factor + k * j.width : NULL, j.width);
-        if (j.e.value.data) add_term(z, &j.e, row, NULL, j.width);
-        if (j.z.data) {
-            real *out = j.z.data + row * j.z.ld;
-#pragma omp simd
-            for (int32_t i = 0; i < j.width; i++) out[i] = to_real(z[i]);
-        }
+        sum_row(&j, row, j.drop ? factor + k * j.width : NULL, z);
         if (j.gain && j.y.data) normalise(&j, z, row);
     }
 }

@@ -4,6 +4,8 @@
  * Reads 2n to 3n, writes 2n per row; bound by memory and the dropout draws. */
 #include "backend/cpu/kernel/kernel.h"
 
+#include "backend/cpu/kernel/vec.h"
+
 /* Sums over rows, [d] each. */
 enum { SUM_GAIN, SUM_BIAS, SUM_R, SUM_A, SUM_C, N_SUMS };
 
@@ -63,8 +65,13 @@ static join_bwd join_bwd_of(const fth_exec *ex, const fth_op *op) {
     return j;
 }
 
-/* dz of one row through the LN; adds to the sums of gain and bias. */
-static void norm_row(const join_bwd *j, int64_t row, float *restrict_ dz, float *restrict_ sums) {
+/* The two means that LN' needs of a row (METHODS A.3). */
+typedef struct row_means {
+    float u, uz; /* of u = g dy, and of u xhat */
+} row_means;
+
+/* Adds to the sums of gain and bias. */
+static row_means means_row(const join_bwd *j, int64_t row, float *restrict_ sums) {
     const int32_t width = j->width;
     const real *restrict_ dy = j->dy.data + row * j->dy.ld;
     const real *restrict_ z = j->z.data + row * j->z.ld;
@@ -72,31 +79,49 @@ static void norm_row(const join_bwd *j, int64_t row, float *restrict_ dz, float 
     const float rstd = j->stats.data[row * j->stats.ld + 1];
     const float *restrict_ gain = j->gain;
     float *restrict_ dgain = sums + SUM_GAIN * width, *restrict_ dbias = sums + SUM_BIAS * width;
-    float sum_u = 0, sum_uz = 0;
-#pragma omp simd reduction(+ : sum_u, sum_uz)
-    for (int32_t i = 0; i < width; i++) {
+    vf sum_u = v_zero(), sum_uz = v_zero();
+    int32_t i = 0;
+    for (; i + VW <= width; i += VW) {
+        const vf g = v_load_real(dy + i), u = v_mul(g, v_load(gain + i));
+        const vf xhat = v_mul(v_add(v_load_real(z + i), v_set(-mean)), v_set(rstd));
+        v_store(dgain + i, v_fma(g, xhat, v_load(dgain + i)));
+        v_store(dbias + i, v_add(g, v_load(dbias + i)));
+        sum_u = v_add(sum_u, u);
+        sum_uz = v_fma(u, xhat, sum_uz);
+    }
+    float rest_u = 0, rest_uz = 0;
+    for (; i < width; i++) {
         const float g = from_real(dy[i]), xhat = (from_real(z[i]) - mean) * rstd, u = g * gain[i];
         dgain[i] += g * xhat;
         dbias[i] += g;
-        sum_u += u;
-        sum_uz += u * xhat;
+        rest_u += u;
+        rest_uz += u * xhat;
     }
-    const float mean_u = sum_u / (float)width, mean_uz = sum_uz / (float)width;
+    return (row_means){(v_sum(sum_u) + rest_u) / (float)width,
+                       (v_sum(sum_uz) + rest_uz) / (float)width};
+}
+
+/* dz of one row through the LN, with what z has from its other readers. */
+static void norm_row(const join_bwd *j, int64_t row, float *restrict_ dz, float *restrict_ sums) {
+    const int32_t width = j->width;
+    const row_means m = means_row(j, row, sums);
+    const real *restrict_ dy = j->dy.data + row * j->dy.ld;
+    const real *restrict_ z = j->z.data + row * j->z.ld;
     const real *restrict_ more = j->dz.data ? j->dz.data + row * j->dz.ld : NULL;
-    if (more) {
-#pragma omp simd
-        for (int32_t i = 0; i < width; i++) {
-            const float xhat = (from_real(z[i]) - mean) * rstd;
-            dz[i] =
-                (from_real(dy[i]) * gain[i] - mean_u - xhat * mean_uz) * rstd + from_real(more[i]);
-        }
-    } else {
-#pragma omp simd
-        for (int32_t i = 0; i < width; i++) {
-            const float xhat = (from_real(z[i]) - mean) * rstd;
-            dz[i] = (from_real(dy[i]) * gain[i] - mean_u - xhat * mean_uz) * rstd;
-        }
+    const float mean = j->stats.data[row * j->stats.ld];
+    const float rstd = j->stats.data[row * j->stats.ld + 1];
+    const float *restrict_ gain = j->gain;
+    /* dz = (u - mean u - xhat mean uz) rstd = u rstd - z b - c */
+    const float b = rstd * rstd * m.uz, c = rstd * m.u - mean * b;
+    int32_t i = 0;
+    for (; i + VW <= width; i += VW) {
+        const vf u = v_mul(v_mul(v_load_real(dy + i), v_load(gain + i)), v_set(rstd));
+        const vf out = v_add(v_fma(v_load_real(z + i), v_set(-b), u), v_set(-c));
+        v_store(dz + i, more ? v_add(out, v_load_real(more + i)) : out);
     }
+    for (; i < width; i++)
+        dz[i] = from_real(dy[i]) * gain[i] * rstd - from_real(z[i]) * b - c +
+                (more ? from_real(more[i]) : 0.0f);
 }
 
 /* One branch of one row: its output, and the sums of its learned coefficient. factor: [d] of the
@@ -112,17 +137,13 @@ static void branch_row(const branch *b, int64_t row, const float *restrict_ dz,
     if (!b->out.data) return;
     real *restrict_ out = b->out.data + row * b->out.ld;
     const float scale = b->scale, *restrict_ vector = b->vector;
-    if (vector) {
-#pragma omp simd
-        for (int32_t i = 0; i < width; i++)
-            out[i] = to_real(scale * vector[i] * (factor ? factor[i] : 1.0f) * dz[i]);
-    } else if (factor) {
-#pragma omp simd
-        for (int32_t i = 0; i < width; i++) out[i] = to_real(scale * factor[i] * dz[i]);
-    } else {
-#pragma omp simd
-        for (int32_t i = 0; i < width; i++) out[i] = to_real(scale * dz[i]);
+    int32_t i = 0;
+    for (; i + VW <= width && !vector; i += VW) {
+        const vf x = v_mul(v_load(dz + i), v_set(scale));
+        v_store_real(out + i, factor ? v_mul(x, v_load(factor + i)) : x);
     }
+    for (; i < width; i++)
+        out[i] = to_real(scale * (vector ? vector[i] : 1.0f) * (factor ? factor[i] : 1.0f) * dz[i]);
 }
 
 /* Adds what the threads summed to the gradients; the columns are shared among them. */
