@@ -95,7 +95,8 @@ static void draw(const fth_param *p, uint64_t seed, float *out) {
 
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat) {
     memset(flat, 0, sizeof *flat * (size_t)m->params.size);
-#pragma omp parallel for schedule(dynamic) /* billions of draws; each parameter has its own stream */
+#pragma omp parallel for schedule(                                                                 \
+    dynamic) /* billions of draws; each parameter has its own stream */
     for (int32_t i = 0; i < m->params.n; i++) {
         const fth_param *p = &m->params.param[i];
         float *out = flat + p->offset;
