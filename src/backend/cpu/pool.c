@@ -25,7 +25,7 @@ static bool next_run(fth_pool *p, unsigned *seen) {
     for (int spin = 0; spin < p->barrier.spins; spin++) {
         const unsigned now = atomic_load_explicit(&p->run, memory_order_acquire);
         if (now != *seen) break;
-        fth_cpu_relax();
+        fth_look_again();
     }
     pthread_mutex_lock(&p->lock);
     while (atomic_load_explicit(&p->run, memory_order_acquire) == *seen && !p->stop)
@@ -73,7 +73,7 @@ fth_err fth_pool_new(int n_threads, fth_pool **out) {
     memset(p, 0, sizeof *p);
     p->n_threads = n_threads;
     /* about 100 microseconds; none when threads have to share cores anyway */
-    p->barrier.spins = n_threads <= usable_cores() ? 2000 : 0;
+    p->barrier.spins = n_threads <= usable_cores() ? 100000 : 0;
     atomic_store(&p->next_number, 1);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
