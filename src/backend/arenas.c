@@ -63,3 +63,27 @@ fth_err fth_arenas_load(fth_device *dev, const fth_arenas *a, const float *flat)
     FTH_TRY(fth_arena_put(dev, a->master, a->n, flat));
     return dev->backend->refresh_weights(dev, a);
 }
+
+fth_err fth_mirror_blank(fth_device *dev, void *arena, int64_t n, fth_mirror *out) {
+    const bool readable = dev->backend->on_host && dev->full == FTH_F32;
+    *out = (fth_mirror){.flat = arena, .copied = !readable};
+    if (readable) return FTH_OK;
+    out->flat = malloc(sizeof *out->flat * (size_t)n);
+    if (!out->flat)
+        return fth_fail(FTH_NO_MEMORY, "no memory for %lld parameters", (long long)n);
+    return FTH_OK;
+}
+
+fth_err fth_mirror_fetch(fth_device *dev, void *arena, int64_t n, fth_mirror *out) {
+    FTH_TRY(fth_mirror_blank(dev, arena, n, out));
+    return out->copied ? fth_arena_get(dev, arena, n, out->flat) : FTH_OK;
+}
+
+fth_err fth_mirror_store(fth_device *dev, void *arena, int64_t n, const fth_mirror *m) {
+    return m->copied ? fth_arena_put(dev, arena, n, m->flat) : FTH_OK;
+}
+
+void fth_mirror_fini(fth_mirror *m) {
+    if (m->copied) free(m->flat);
+    *m = (fth_mirror){0};
+}

@@ -21,4 +21,17 @@ fth_err fth_arenas_load(fth_device *dev, const fth_arenas *a, const float *flat)
 fth_err fth_arena_get(fth_device *dev, const void *arena, int64_t n, float *out);
 fth_err fth_arena_put(fth_device *dev, void *arena, int64_t n, const float *from);
 
+/* One arena of class full as floats: the arena itself where it can be read as such, else a copy. */
+typedef struct fth_mirror {
+    float *flat; /* [n] */
+    bool copied;
+} fth_mirror;
+
+/* A mirror to write; fth_mirror_store brings it to the arena. */
+fth_err fth_mirror_blank(fth_device *dev, void *arena, int64_t n, fth_mirror *out);
+/* A mirror to read. */
+fth_err fth_mirror_fetch(fth_device *dev, void *arena, int64_t n, fth_mirror *out);
+fth_err fth_mirror_store(fth_device *dev, void *arena, int64_t n, const fth_mirror *m);
+void fth_mirror_fini(fth_mirror *m);
+
 #endif

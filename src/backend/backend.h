@@ -98,6 +98,7 @@ typedef struct fth_arenas {
 
 struct fth_backend {
     const char *name;
+    bool on_host; /* its memory can be read and written through plain pointers */
     fth_err (*open)(const fth_backend *self, fth_precision precision, int threads,
                     fth_device **out);
     void (*close)(fth_device *dev);

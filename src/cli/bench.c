@@ -92,12 +92,7 @@ static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *reci
                              .max_len = b->o->sentence_length,
                              .memory_budget = (int64_t)b->o->memory_budget};
     FTH_TRY(fth_trainer_init(&b->trainer, &b->model, b->device, recipe, &size));
-    float *flat = malloc(sizeof *flat * (size_t)b->model.params.size);
-    if (!flat) return fth_fail(FTH_NO_MEMORY, "no memory for the parameters");
-    fth_model_draw(&b->model, 1, flat);
-    fth_err err = fth_arenas_load(b->device, &b->trainer.arenas, flat);
-    free(flat);
-    if (err != FTH_OK) return err;
+    FTH_TRY(fth_trainer_draw(&b->trainer, 1));
     FTH_TRY(fth_batch_store_init(&b->store, (int32_t)src, (int32_t)tgt, (int32_t)b->o->max_tokens));
     if (src) FTH_TRY(fill_side(b, FTH_SRC, config->src_vocab));
     if (tgt) FTH_TRY(fill_side(b, FTH_TGT, config->tgt_vocab));

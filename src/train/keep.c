@@ -6,31 +6,28 @@
 
 /* Parameters, first and second moments, fetched from the device. */
 typedef struct fetched {
-    float *flat[3]; /* [params.size] each */
+    fth_mirror arena[3]; /* [params.size] each */
     fth_st_tensor *tensors;
     const void **moments; /* [2, params.n] */
 } fetched;
 
 static void release(fetched *f) {
-    for (int i = 0; i < 3; i++) free(f->flat[i]);
+    for (int i = 0; i < 3; i++) fth_mirror_fini(&f->arena[i]);
     free(f->tensors);
     free(f->moments);
 }
 
 static fth_err fetch(fth_trainer *t, fetched *f) {
     const fth_params *params = &t->model->params;
-    const void *arenas[3] = {t->arenas.master, t->arenas.m, t->arenas.v};
-    for (int i = 0; i < 3; i++) {
-        f->flat[i] = malloc(sizeof *f->flat[i] * (size_t)params->size);
-        if (!f->flat[i]) return fth_fail(FTH_NO_MEMORY, "no memory for a checkpoint");
-        FTH_TRY(fth_arena_get(t->device, arenas[i], params->size, f->flat[i]));
-    }
-    FTH_TRY(fth_weights_tensors(params, "", f->flat[0], &f->tensors));
+    void *arenas[3] = {t->arenas.master, t->arenas.m, t->arenas.v};
+    for (int i = 0; i < 3; i++)
+        FTH_TRY(fth_mirror_fetch(t->device, arenas[i], params->size, &f->arena[i]));
+    FTH_TRY(fth_weights_tensors(params, "", f->arena[0].flat, &f->tensors));
     f->moments = malloc(sizeof *f->moments * 2 * (size_t)params->n);
     if (!f->moments) return fth_fail(FTH_NO_MEMORY, "no memory for a checkpoint");
     for (int32_t i = 0; i < params->n; i++) {
-        f->moments[i] = f->flat[1] + params->param[i].offset;
-        f->moments[params->n + i] = f->flat[2] + params->param[i].offset;
+        f->moments[i] = f->arena[1].flat + params->param[i].offset;
+        f->moments[params->n + i] = f->arena[2].flat + params->param[i].offset;
     }
     return FTH_OK;
 }
@@ -53,19 +50,20 @@ fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state 
     return err;
 }
 
-static fth_err load_arena(fth_trainer *t, const fth_st_file *file, const char *prefix, void *arena,
-                          float *flat) {
-    FTH_TRY(fth_weights_from(file, &t->model->params, prefix, flat));
-    return fth_arena_put(t->device, arena, t->model->params.size, flat);
+static fth_err load_arena(fth_trainer *t, const fth_st_file *file, const char *prefix,
+                          void *arena) {
+    const fth_params *params = &t->model->params;
+    fth_mirror mirror;
+    fth_err err = fth_mirror_blank(t->device, arena, params->size, &mirror);
+    if (err == FTH_OK) err = fth_weights_from(file, params, prefix, mirror.flat);
+    if (err == FTH_OK) err = fth_mirror_store(t->device, arena, params->size, &mirror);
+    fth_mirror_fini(&mirror);
+    return err;
 }
 
 fth_err fth_keep_load(const fth_checkpoint *c, fth_trainer *t) {
-    float *flat = malloc(sizeof *flat * (size_t)t->model->params.size);
-    if (!flat) return fth_fail(FTH_NO_MEMORY, "no memory for a checkpoint");
-    fth_err err = fth_weights_from(c->model->weights, &t->model->params, "", flat);
-    if (err == FTH_OK) err = fth_arenas_load(t->device, &t->arenas, flat);
-    if (err == FTH_OK) err = load_arena(t, c->optimizer, "exp_avg.", t->arenas.m, flat);
-    if (err == FTH_OK) err = load_arena(t, c->optimizer, "exp_avg_sq.", t->arenas.v, flat);
-    free(flat);
-    return err;
+    FTH_TRY(load_arena(t, c->model->weights, "", t->arenas.master));
+    FTH_TRY(load_arena(t, c->optimizer, "exp_avg.", t->arenas.m));
+    FTH_TRY(load_arena(t, c->optimizer, "exp_avg_sq.", t->arenas.v));
+    return t->device->backend->refresh_weights(t->device, &t->arenas);
 }

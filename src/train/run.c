@@ -194,11 +194,7 @@ static fth_err profile(run *r) {
 
 static fth_err start_fresh(run *r) {
     if (r->spec->restore_file[0]) return load_weights_of(r, r->spec->restore_file);
-    float *flat = malloc(sizeof *flat * (size_t)r->model.params.size);
-    if (!flat) return no_memory();
-    fth_model_draw(&r->model, r->spec->recipe.seed, flat);
-    fth_err err = fth_arenas_load(r->device, &r->trainer.arenas, flat);
-    free(flat);
+    fth_err err = fth_trainer_draw(&r->trainer, r->spec->recipe.seed);
     if (err == FTH_OK && fth_profile_wanted(&r->model)) err = profile(r);
     return err;
 }

@@ -85,6 +85,16 @@ void fth_trainer_fini(fth_trainer *t) {
     *t = (fth_trainer){0};
 }
 
+fth_err fth_trainer_draw(fth_trainer *t, uint64_t seed) {
+    const int64_t n = t->model->params.size;
+    fth_mirror mirror;
+    fth_err err = fth_mirror_blank(t->device, t->arenas.master, n, &mirror);
+    if (err == FTH_OK) fth_model_draw(t->model, seed, mirror.flat);
+    if (err == FTH_OK) err = fth_mirror_store(t->device, t->arenas.master, n, &mirror);
+    fth_mirror_fini(&mirror);
+    return err == FTH_OK ? t->device->backend->refresh_weights(t->device, &t->arenas) : err;
+}
+
 int64_t fth_trainer_bytes(const fth_trainer *t) {
     return fth_arenas_bytes(t->device, t->arenas.n, FTH_TO_TRAIN) + fth_program_bytes(t->program);
 }

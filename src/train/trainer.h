@@ -44,6 +44,9 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
                          const fth_recipe *recipe, const fth_trainer_spec *spec);
 void fth_trainer_fini(fth_trainer *t);
 
+/* Fresh parameters on the device. */
+fth_err fth_trainer_draw(fth_trainer *t, uint64_t seed);
+
 /* Bytes on the device: parameters, moments, gradients, activations. */
 int64_t fth_trainer_bytes(const fth_trainer *t);
 

@@ -155,6 +155,7 @@ static void close_device(fth_device *dev) {
 
 static const fth_backend cpu_backend = {
     .name = "cpu",
+    .on_host = true,
     .open = open_best,
     .close = close_device,
     .alloc = fth_cpu_alloc,

@@ -1,10 +1,16 @@
 #include "backend/cpu/pool.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 struct fth_pool {
     fth_barrier barrier;
@@ -18,6 +24,28 @@ struct fth_pool {
     void *context;
     atomic_int next_number; /* threads take their numbers as they start */
 };
+
+/* A thread that is about to sleep counts itself first and the kernel looks at the phase once more:
+ * either the one that ends the phase sees the sleeper, or the sleeper sees the new phase. */
+void fth_barrier_sleep(fth_barrier *b, unsigned phase) {
+    atomic_fetch_add(&b->asleep, 1);
+    while (atomic_load(&b->phase) == phase) {
+#ifdef __linux__
+        syscall(SYS_futex, &b->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
+#else
+        sched_yield();
+#endif
+    }
+    atomic_fetch_sub(&b->asleep, 1);
+}
+
+void fth_barrier_wake(fth_barrier *b) {
+#ifdef __linux__
+    syscall(SYS_futex, &b->phase, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+#else
+    (void)b;
+#endif
+}
 
 /* Waits for a run after `seen`: for a moment awake, since programs follow each other closely while
  * training, then asleep. False: the pool ends. */

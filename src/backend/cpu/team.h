@@ -3,15 +3,14 @@
 #ifndef FTH_BACKEND_CPU_TEAM_H
 #define FTH_BACKEND_CPU_TEAM_H
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 typedef struct fth_barrier {
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint phase;
-    _Alignas(
-        64) int spins; /* how often a waiting thread looks before it lets others have the core */
+    _Alignas(64) atomic_int asleep; /* threads that wait in the kernel */
+    int spins;                      /* how often a waiting thread looks before it goes to sleep */
 } fth_barrier;
 
 typedef struct fth_team {
@@ -25,23 +24,27 @@ static inline void fth_look_again(void) {
     __asm__ volatile("" ::: "memory");
 }
 
-/* Waits until every thread of the team has come here. Spins longer than a balanced operation
- * makes anyone wait; then lets other work have the core. */
+/* Sleeps until the phase is another; wakes those who sleep (pool.c). */
+void fth_barrier_sleep(fth_barrier *b, unsigned phase);
+void fth_barrier_wake(fth_barrier *b);
+
+/* Waits until every thread of the team has come here. Looks for longer than a balanced operation
+ * makes anyone wait; then sleeps, so that a machine with other work to do gets on with it. */
 static inline void fth_team_wait(const fth_team *team) {
     if (team->n_threads == 1) return;
     fth_barrier *b = team->barrier;
     const unsigned phase = atomic_load_explicit(&b->phase, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) == team->n_threads - 1) {
         atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&b->phase, phase + 1, memory_order_release);
+        atomic_store(&b->phase, phase + 1);
+        if (atomic_load(&b->asleep) > 0) fth_barrier_wake(b);
         return;
     }
-    for (int spin = 0; atomic_load_explicit(&b->phase, memory_order_acquire) == phase; spin++) {
-        if (spin < b->spins)
-            fth_look_again();
-        else
-            sched_yield();
+    for (int spin = 0; spin < b->spins; spin++) {
+        if (atomic_load_explicit(&b->phase, memory_order_acquire) != phase) return;
+        fth_look_again();
     }
+    fth_barrier_sleep(b, phase);
 }
 
 typedef struct fth_share {

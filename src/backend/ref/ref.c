@@ -71,6 +71,7 @@ fth_err fth_ref_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_byte
 
 static const fth_backend ref_backend = {
     .name = "ref",
+    .on_host = true,
     .open = ref_open,
     .close = ref_close,
     .alloc = fth_ref_alloc,
