@@ -13,6 +13,7 @@ typedef struct backward {
     fth_builder *b;
     fth_graph *g;
     fth_val *grad;     /* [n_values of the forward graph] */
+    int32_t *asked;    /* [n_values of the forward graph] number in watch, from 1; NULL: none */
     int32_t n_forward; /* operations of the forward */
 } backward;
 
@@ -54,6 +55,18 @@ static void contribute(backward *w, int32_t forward, fth_val v, fth_val part) {
     fth_graph_output(w->g, op, ADD_Y, w->grad[v]);
 }
 
+static bool is_asked(const backward *w, fth_val v) {
+    return w->asked && w->asked[v];
+}
+
+/* Shows the complete gradient of v to whoever asked for it. */
+static void show(backward *w, fth_val v, fth_val grad) {
+    if (!v || !grad || !is_asked(w, v) || w->g->err != FTH_OK) return;
+    fth_watched *item = &w->b->watch->item[w->asked[v] - 1];
+    item->grad = grad;
+    if (w->b->watch->made) w->b->watch->made(w->b->watch->context, w->b, item);
+}
+
 /* A place for the gradient of v that an operation assigns whole. A view's place is the same columns
  * of its base's gradient: the base is read through views only, each read once. */
 static fth_val place_for(backward *w, fth_val v) {
@@ -64,12 +77,12 @@ static fth_val place_for(backward *w, fth_val v) {
 }
 
 /* Multiplies dy by act' of the operation: inside the product that made dy when nothing else has
- * read it, else by an operation of its own. */
+ * read it (and nobody wants to see it), else by an operation of its own. */
 static fth_val through_activation(backward *w, int32_t i, fth_val dy, fth_act act, fth_val saved) {
     int32_t maker = w->g->value[dy].producer;
     fth_op *product = maker >= 0 ? &w->g->op[maker] : NULL;
     if (product && product->kind == FTH_KIND_linear_dx && product->u.linear.act == FTH_ACT_NONE &&
-        maker == w->g->n_ops - 1) {
+        maker == w->g->n_ops - 1 && !is_asked(w, w->g->op[i].out[0])) {
         product->u.linear.act = act;
         product->in[LINEAR_DX_SAVED] = saved;
         return dy;
@@ -153,6 +166,24 @@ static void learned_operands(backward *w, fth_op *op, const fth_op *f) {
     }
 }
 
+/* The gradient of z in z = r x + a D(f) + c e, y = LN(z): it is what x or the branch gets where
+ * that has the factor 1, else it is computed a second time, beside the operation that trains. */
+static fth_val sum_gradient(backward *w, int32_t i, fth_val dx, fth_val df) {
+    fth_op f = w->g->op[i];
+    if (is_const(f.u.join.r, 1)) return dx;
+    if (is_const(f.u.join.a, 1) && f.u.join.drop.p <= 0) return df;
+    fth_op *op = emit(w, i, FTH_KIND_norm_bwd, JOIN_BWD_N_IN, JOIN_BWD_N_OUT);
+    if (!op) return 0;
+    op->in[JOIN_BWD_DY] = w->grad[f.out[JOIN_Y]];
+    op->in[JOIN_BWD_DZ] = w->grad[f.out[JOIN_Z]];
+    op->in[JOIN_BWD_Z] = f.out[JOIN_Z];
+    op->in[JOIN_BWD_STATS] = f.out[JOIN_STATS];
+    op->in[JOIN_BWD_GAIN] = f.in[JOIN_GAIN];
+    fth_val dz = fth_graph_like(w->g, f.out[JOIN_Z]);
+    fth_graph_output(w->g, op, JOIN_BWD_DX, dz);
+    return dz;
+}
+
 /* join and join_norm: dz, then what of it goes to x, to the branch and to e. A term that gets just
  * dz (or just what x gets) shares that value. */
 static void join_backward(backward *w, int32_t i) {
@@ -190,6 +221,7 @@ static void join_backward(backward *w, int32_t i) {
         if (f.in[JOIN_E] && !e_is_x)
             fth_graph_output(w->g, op, JOIN_BWD_DE, de = fth_graph_like(w->g, f.in[JOIN_E]));
     }
+    if (normed && is_asked(w, f.out[JOIN_Z])) show(w, f.out[JOIN_Z], sum_gradient(w, i, dx, df));
     contribute(w, i, f.in[JOIN_X], dx);
     contribute(w, i, f.in[JOIN_F], df);
     contribute(w, i, f.in[JOIN_E], de);
@@ -336,13 +368,36 @@ static void one_backward(backward *w, int32_t i) {
     }
 }
 
+/* Shows the gradients of what operation i has made: everything that reads it comes behind it, so
+ * they are complete now. Only the sum inside of a join_norm is read by the operation itself. */
+static void show_outputs(backward *w, int32_t i) {
+    const fth_op *op = &w->g->op[i];
+    bool inside = op->kind == FTH_KIND_join_norm && w->grad[op->out[JOIN_Y]];
+    for (int k = 0, n = op->n_out; k < n; k++) {
+        fth_val v = w->g->op[i].out[k];
+        if (!(inside && k == JOIN_Z)) show(w, v, v ? w->grad[v] : 0);
+    }
+}
+
+static bool number_asked(backward *w, const fth_watch *watch, int32_t n_values) {
+    w->asked = calloc((size_t)n_values, sizeof *w->asked);
+    for (int32_t k = 0; w->asked && k < watch->n; k++) w->asked[watch->item[k].value] = k + 1;
+    return w->asked != NULL;
+}
+
 fth_err fth_backward(fth_builder *b) {
     fth_graph *g = b->graph;
     if (g->err != FTH_OK) return g->err;
     backward w = {.b = b, .g = g, .n_forward = g->n_ops};
+    bool watched = b->watch && b->watch->n > 0;
     w.grad = calloc((size_t)g->n_values, sizeof *w.grad);
-    if (!w.grad) return g->err = fth_fail(FTH_NO_MEMORY, "no memory for a backward graph");
-    for (int32_t i = w.n_forward - 1; i >= 0 && g->err == FTH_OK; i--) one_backward(&w, i);
+    if (!w.grad || (watched && !number_asked(&w, b->watch, g->n_values)))
+        g->err = fth_fail(FTH_NO_MEMORY, "no memory for a backward graph");
+    for (int32_t i = w.n_forward - 1; i >= 0 && g->err == FTH_OK; i--) {
+        if (watched) show_outputs(&w, i);
+        one_backward(&w, i);
+    }
     free(w.grad);
+    free(w.asked);
     return g->err;
 }

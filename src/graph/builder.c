@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/op.h"
@@ -390,4 +391,29 @@ fth_val fth_state(fth_builder *b, int64_t rows, int64_t width) {
 
 void fth_keep(fth_builder *b, fth_val v) {
     if (!broken(b)) b->graph->value[v].keep = true;
+}
+
+/* ---- gradients to be shown ---- */
+
+void fth_want_gradient(fth_builder *b, fth_val v) {
+    fth_watch *w = b->watch;
+    if (broken(b) || !v) return;
+    for (int32_t k = w->n - 1; k >= 0; k--)
+        if (w->item[k].value == v) return;
+    if (w->n == w->capacity) {
+        int32_t capacity = w->capacity ? w->capacity * 2 : 64;
+        fth_watched *more = realloc(w->item, sizeof *more * (size_t)capacity);
+        if (!more) {
+            set_error(b, fth_fail(FTH_NO_MEMORY, "no memory for %d gradients", capacity));
+            return;
+        }
+        w->item = more;
+        w->capacity = capacity;
+    }
+    w->item[w->n++] = (fth_watched){.value = v};
+}
+
+void fth_watch_fini(fth_watch *w) {
+    free(w->item);
+    *w = (fth_watch){0};
 }

@@ -8,18 +8,38 @@
 #include "graph/graph.h"
 #include "graph/param.h"
 
-typedef struct fth_builder {
+typedef struct fth_builder fth_builder;
+
+/* Gradients of values that someone wants to see. fth_backward makes the total gradient of every
+ * value asked for exist as a value of its own, also where a fused operation would have passed over
+ * it. What the other operations compute stays the same to the bit. */
+typedef struct fth_watched {
+    fth_val value;
+    fth_val grad; /* set by fth_backward; stays 0 when the loss does not depend on the value */
+} fth_watched;
+typedef struct fth_watch {
+    fth_watched *item; /* [n] in the order of asking */
+    int32_t n, capacity;
+    /* Called when a gradient is complete: it can be read by operations added there and then.
+     * NULL: nobody. */
+    void (*made)(void *context, fth_builder *b, const fth_watched *item);
+    void *context;
+} fth_watch;
+void fth_watch_fini(fth_watch *w);
+
+struct fth_builder {
     fth_graph *graph;
     fth_params *params;
     const fth_config *config;
-    bool backward;  /* a backward follows: operations save what it needs */
-    bool dropout;   /* the dropouts of config are on */
-    uint32_t sites; /* places of dropout so far */
+    bool backward;    /* a backward follows: operations save what it needs */
+    bool dropout;     /* the dropouts of config are on */
+    uint32_t sites;   /* places of dropout so far */
+    fth_watch *watch; /* gradients to be shown; NULL: none, borrowed */
     /* Where the operations being added belong. */
     fth_stack stack;
     fth_sub sub;
     int32_t layer;
-} fth_builder;
+};
 
 /* Gain and bias of one layer norm. */
 typedef struct fth_norm_params {
@@ -91,6 +111,10 @@ fth_val fth_state(fth_builder *b, int64_t rows, int64_t width);
 
 /* Marks a value to stay readable after the run. */
 void fth_keep(fth_builder *b, fth_val v);
+
+/* Asks for the total gradient of a value, before fth_backward; needs b->watch. Asking twice is
+ * asking once. */
+void fth_want_gradient(fth_builder *b, fth_val v);
 
 /* Appends the backward operations of everything that the loss depends on (autodiff.c). */
 fth_err fth_backward(fth_builder *b);

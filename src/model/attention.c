@@ -81,6 +81,7 @@ fth_val fth_build_attention(fth_build *w, const fth_site *s, fth_val x, fth_val 
     if (w->method->attend) w->method->attend(b, s, &spec);
     fth_val o = fth_attention(b, q, k, v, &spec, &scores);
     if (w->method->attended) w->method->attended(b, s, scores);
+    if (w->taps) fth_taps_attention(w->taps, b, o, scores);
     return finish(w, s, &p, o);
 }
 

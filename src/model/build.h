@@ -10,6 +10,7 @@ typedef struct fth_build {
     const fth_config *config;
     const fth_method_state *state;
     const fth_method *method;
+    fth_taps *taps; /* NULL: nobody looks */
     /* Generation only: */
     bool step;     /* one new row per hypothesis */
     int64_t slots; /* rows of the caches */

@@ -22,6 +22,7 @@ fth_val fth_build_ffn(fth_build *w, const fth_site *s, fth_val x) {
 
     fth_val h = fth_linear(b, x, w1, b1, method->before_act ? FTH_ACT_NONE : act);
     if (method->before_act) h = fth_activate(b, method->before_act(b, s, h), act);
+    if (w->taps) fth_taps_here(w->taps)->act = h;
     h = fth_dropout(b, h, c->activation_dropout);
     if (method->inner) h = method->inner(b, s, h);
     fth_val y = fth_linear(b, h, w2, b2, FTH_ACT_NONE);

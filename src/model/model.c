@@ -115,6 +115,8 @@ fth_err fth_model_graph(const fth_model *m, const fth_graph_spec *spec, fth_grap
     fth_builder *b = &w.b;
     b->backward = spec->backward;
     b->dropout = spec->dropout;
+    w.taps = spec->taps;
+    if (w.taps) FTH_TRY(fth_taps_begin(w.taps, &m->config, b));
     *out = (fth_outputs){.side = m->config.arch == FTH_ENC ? FTH_SRC : FTH_TGT};
     fth_val x = 0;
     if (m->config.arch != FTH_DEC)
@@ -132,7 +134,10 @@ fth_err fth_model_graph(const fth_model *m, const fth_graph_spec *spec, fth_grap
     fth_loss loss = fth_xent(b, out->side, x, weight, spec->smoothing, spec->token_nll);
     out->loss = loss.sums;
     out->token_nll = loss.token_nll;
-    return spec->backward ? fth_backward(b) : graph->err;
+    if (w.taps && graph->err == FTH_OK)
+        graph->err = fth_taps_norms(w.taps, graph, &m->config, &m->params);
+    fth_err err = spec->backward ? fth_backward(b) : graph->err;
+    return err == FTH_OK && w.taps ? fth_taps_gradients(w.taps, graph) : err;
 }
 
 fth_err fth_model_encode_graph(const fth_model *m, fth_encode_graph *out) {

@@ -4,6 +4,7 @@
 #define FTH_MODEL_MODEL_H
 
 #include "method/method.h"
+#include "model/taps.h"
 
 typedef struct fth_model {
     fth_config config;
@@ -31,6 +32,7 @@ typedef struct fth_graph_spec {
     bool logits;      /* make and keep the logits of every target row */
     bool token_nll;   /* keep the nll of every target row */
     double smoothing; /* label smoothing */
+    fth_taps *taps;   /* where to write down which value is which; NULL: nowhere */
 } fth_graph_spec;
 
 typedef struct fth_outputs {

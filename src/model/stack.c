@@ -24,9 +24,12 @@ static fth_val sub_layer(fth_build *w, fth_site *s, fth_sub sub, fth_val x, fth_
     s->sub = w->b.sub = sub;
     s->last_in_layer = sub == FTH_FFN;
     s->norm = site_norm(w, sub);
+    fth_taps_open(w->taps, s, x);
     fth_val u = pre(w, s, x);
     fth_val f = sub == FTH_FFN ? fth_build_ffn(w, s, u) : fth_build_attention(w, s, u, memory);
-    return join(w, s, x, f);
+    fth_val y = join(w, s, x, f);
+    fth_taps_close(w->taps, &w->b, s, f, y);
+    return y;
 }
 
 static fth_val layer(fth_build *w, fth_site *s, fth_val x, fth_val memory) {
@@ -62,6 +65,7 @@ fth_val fth_build_stack(fth_build *w, fth_stack stack, fth_val memory) {
         }
     }
     fth_val x = fth_build_embedding(w, stack);
+    if (w->taps) w->taps->embed[stack] = x;
     for (s.layer = 0; s.layer < s.layers && b->graph->err == FTH_OK; s.layer++) {
         b->layer = s.layer;
         x = layer(w, &s, x, memory);
