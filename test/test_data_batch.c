@@ -368,10 +368,23 @@ static void too_long_sentences(void **state) {
         assert_epoch(b, d, &p, epoch, fitting);
         assert_int_equal(fth_batcher_stats(b).left_out, epoch * (300 - fitting));
     }
+    int64_t too_long;
+    assert_ok(fth_batcher_too_long(b, &too_long));
+    assert_int_equal(too_long, 300 - fitting);
     fth_batcher_free(b);
-    o.strict = 1;
+    /* the length of a sentence has a bound of its own */
+    fth_batch_options longer = o;
+    longer.max_tokens = 64;
+    longer.max_length = 20;
+    assert_ok(fth_batcher_new(d, &longer, &b));
+    assert_ok(fth_batcher_too_long(b, &too_long));
+    assert_int_equal(too_long, 300 - fitting);
+    fth_batcher_free(b);
+    longer.strict = o.strict = 1;
     assert_failed(fth_batcher_new(d, &o, &b), FTH_BAD_INPUT,
                   (const char *[]){"set.fds", "longest", "--max-tokens 20", NULL});
+    assert_failed(fth_batcher_new(d, &longer, &b), FTH_BAD_INPUT,
+                  (const char *[]){"set.fds", "longest", "--max-positions 20", NULL});
     fth_packed_fini(&p);
     fth_dataset_free(d);
 }

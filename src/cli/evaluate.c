@@ -73,9 +73,9 @@ static void print_result(const work *w, const evaluate_options *o, const fth_eva
                o->per_word ? "word" : "token", (long long)units);
     if (e->left_out)
         fprintf(stderr,
-                "fathom: warning: %lld sentences were longer than --max-tokens %lld and are "
-                "left out\n",
-                (long long)e->left_out, (long long)o->max_tokens);
+                "fathom: warning: %lld sentences were longer than --max-tokens %lld or the model's "
+                "max_positions %d and are left out\n",
+                (long long)e->left_out, (long long)o->max_tokens, w->model.config.max_positions);
 }
 
 static fth_err evaluate(work *w, const char *folder, const char *data, const evaluate_options *o,

@@ -1,5 +1,6 @@
 #include "data/batcher.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,21 @@ static void choose_window(fth_batcher *b) {
     b->n_windows = (groups * b->group + b->window - 1) / b->window;
 }
 
+/* Rows that a sentence may have. */
+static int64_t longest_allowed(const fth_batch_options *o) {
+    return o->max_length > 0 ? least(o->max_length, o->max_tokens) : o->max_tokens;
+}
+
+static const char *limiting_option(const fth_batch_options *o) {
+    return longest_allowed(o) < o->max_tokens ? "max-positions" : "max-tokens";
+}
+
+static bool has_too_long(const fth_dataset *d, const fth_batch_options *o) {
+    int64_t longest = 0;
+    for (int s = 0; s < d->n_sides; s++) longest = most(longest, d->side[s].longest + (int64_t)1);
+    return !o->block && longest > longest_allowed(o);
+}
+
 static fth_err check_options(const fth_dataset *d, const fth_batch_options *o) {
     if (o->max_tokens < 1)
         return fth_fail(FTH_USAGE, "max-tokens %d is not above 0", o->max_tokens);
@@ -72,14 +88,13 @@ static fth_err check_options(const fth_dataset *d, const fth_batch_options *o) {
         return fth_fail(FTH_USAGE, "a block of %d tokens does not fit max-tokens %d", o->block,
                         o->max_tokens);
     if (d->sentences == 0) return fth_fail(FTH_BAD_INPUT, "%s: has no sentences", d->path);
-    if (!o->strict || o->block) return FTH_OK;
-    for (int s = 0; s < d->n_sides; s++)
-        if (d->side[s].longest + (int64_t)1 > o->max_tokens)
-            return fth_fail(FTH_BAD_INPUT,
-                            "%s: its longest sentence has %lld tokens with the end symbol, more "
-                            "than --max-tokens %d",
-                            d->path, (long long)d->side[s].longest + 1, o->max_tokens);
-    return FTH_OK;
+    if (!o->strict || !has_too_long(d, o)) return FTH_OK;
+    int64_t longest = most(d->side[0].longest, d->n_sides > 1 ? d->side[1].longest : 0);
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s: its longest sentence has %lld tokens with the end symbol, more than --%s "
+                    "%lld",
+                    d->path, (long long)longest + 1, limiting_option(o),
+                    (long long)longest_allowed(o));
 }
 
 fth_err fth_batcher_new(const fth_dataset *data, const fth_batch_options *options,
@@ -132,6 +147,7 @@ static fth_err gather(fth_batcher *b, int64_t epoch, int64_t window) {
     fth_shuffle shuffle;
     int64_t n = b->items.n, groups = (n + b->group - 1) / b->group;
     int64_t end = least((window + 1) * b->window, groups * b->group);
+    int64_t limit = longest_allowed(&b->options);
     fth_shuffle_init(&shuffle, b->options.seed, epoch, (uint64_t)groups);
     b->n_item = 0;
     b->window_left_out = 0;
@@ -143,7 +159,7 @@ static fth_err gather(fth_batcher *b, int64_t epoch, int64_t window) {
             if (i >= n) continue; /* the last group is not full */
         }
         FTH_TRY(fth_items_rows(&b->items, i, &src, &tgt));
-        if (src > b->options.max_tokens || tgt > b->options.max_tokens) {
+        if (src > limit || tgt > limit) {
             b->window_left_out++;
             continue;
         }
@@ -190,10 +206,22 @@ static fth_err find_batch(fth_batcher *b, int *ended) {
         FTH_TRY(load_window(b, b->at.epoch, b->at.window));
         if (b->at.batch < b->packing.n_batches) return FTH_OK;
         if (b->packing.n_batches == 0 && ++empty > b->n_windows)
-            return fth_fail(FTH_BAD_INPUT, "%s: no sentence is short enough for max-tokens %d",
-                            b->items.data->path, b->options.max_tokens);
+            return fth_fail(FTH_BAD_INPUT, "%s: no sentence is short enough for --%s %lld",
+                            b->items.data->path, limiting_option(&b->options),
+                            (long long)longest_allowed(&b->options));
         next_window(b);
     }
+}
+
+fth_err fth_batcher_too_long(const fth_batcher *b, int64_t *out) {
+    int64_t limit = longest_allowed(&b->options);
+    *out = 0;
+    if (!has_too_long(b->items.data, &b->options)) return FTH_OK;
+    for (int64_t i = 0, src, tgt; i < b->items.n; i++) {
+        FTH_TRY(fth_items_rows(&b->items, i, &src, &tgt));
+        *out += src > limit || tgt > limit;
+    }
+    return FTH_OK;
 }
 
 fth_err fth_batcher_seek(fth_batcher *b, fth_position position) {

@@ -44,6 +44,7 @@ typedef struct fth_packed {
 typedef struct fth_batch_options {
     int32_t max_tokens;    /* rows of a batch, of each side */
     int32_t max_sentences; /* of a batch; 0: no bound */
+    int32_t max_length;    /* rows of a sentence, of each side; 0: max_tokens is the only bound */
     int in_order;          /* one pass in the order of the data set, instead of shuffled epochs */
     int strict;            /* a sentence that does not fit is an error, instead of left out */
     uint64_t seed;
@@ -58,7 +59,7 @@ typedef struct fth_batch_options {
 typedef struct fth_batch_stats {
     int64_t batches, sentences;
     int64_t src_rows, tgt_rows;
-    int64_t left_out; /* sentences longer than max_tokens; each counts again in every epoch */
+    int64_t left_out; /* sentences that are too long; each counts again in every epoch */
 } fth_batch_stats;
 
 typedef struct fth_batcher fth_batcher;
@@ -74,6 +75,10 @@ fth_err fth_batcher_seek(fth_batcher *b, fth_position position);
 
 /* The next batch, into arrays that fth_packed_init made. */
 fth_err fth_batcher_next(fth_batcher *b, fth_packed *out);
+
+/* How many sentences every epoch leaves out because they are too long. Walks through the data only
+ * when there are any. */
+fth_err fth_batcher_too_long(const fth_batcher *b, int64_t *out);
 
 fth_batch_stats fth_batcher_stats(const fth_batcher *b);
 

@@ -103,6 +103,7 @@ fth_err fth_evaluate(fth_evaluator *e, const fth_dataset *data, const fth_eval_s
     *out = (fth_eval){.encoder_cosine = NAN};
     fth_batcher *batcher = NULL;
     fth_batch_options options = {.max_tokens = e->max_tokens,
+                                 .max_length = e->model->config.max_positions,
                                  .in_order = 1,
                                  .strict = spec->strict,
                                  .block = spec->block,

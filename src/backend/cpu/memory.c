@@ -31,11 +31,12 @@ fth_err fth_cpu_zero(fth_device *dev, void *data, int64_t bytes) {
 
 fth_err fth_cpu_alloc(fth_device *dev, int64_t bytes, void **out) {
     const size_t align = bytes >= 4 * HUGE_PAGE ? HUGE_PAGE : 64;
-    const size_t size = ((size_t)bytes + align - 1) / align * align;
-    *out = aligned_alloc(align, size ? size : align);
-    if (!*out) return fth_fail(FTH_NO_MEMORY, "no memory for %" PRId64 " bytes", bytes);
-    if (align == HUGE_PAGE) (void)madvise(*out, size, MADV_HUGEPAGE); /* a wish, not a need */
-    return fth_cpu_zero(dev, *out, (int64_t)size);
+    *out = NULL;
+    if (posix_memalign(out, align, bytes > 0 ? (size_t)bytes : align) != 0)
+        return fth_fail(FTH_NO_MEMORY, "no memory for %" PRId64 " bytes", bytes);
+    if (align == HUGE_PAGE) /* a wish, not a need; whole pages only, so that no more is taken */
+        (void)madvise(*out, (size_t)bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return fth_cpu_zero(dev, *out, bytes);
 }
 
 void fth_cpu_release(fth_device *dev, void *data) {
