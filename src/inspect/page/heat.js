@@ -1,0 +1,174 @@
+/* Heat maps: layer (upwards) against update (to the right), a strip for every kind of sub-layer. */
+
+/* cividis: even steps of brightness, and the same to the colour-blind. */
+const CIVIDIS = [[0, 34, 78], [8, 51, 112], [53, 69, 108], [79, 87, 108], [102, 105, 112], [125, 124, 120],
+  [148, 142, 119], [174, 163, 113], [200, 184, 102], [229, 207, 82], [254, 232, 56]];
+
+function cividis(share) {
+  const x = Math.max(0, Math.min(1, share)) * (CIVIDIS.length - 1), i = Math.min(CIVIDIS.length - 2, Math.floor(x));
+  return CIVIDIS[i].map((c, k) => Math.round(c + (CIVIDIS[i + 1][k] - c) * (x - i)));
+}
+
+const FIRST = 5, LAST = 65535;
+const KINDS = { 1: [''], 2: ['self-attention', 'feed-forward'], 3: ['self-attention', 'cross-attention', 'feed-forward'] };
+
+/* The codes of a heat, decoded once. */
+function codes(heat) {
+  if (!heat.decoded) {
+    const text = atob(heat.cells), n = text.length >> 1;
+    heat.decoded = new Uint16Array(n);
+    for (let i = 0; i < n; i++) heat.decoded[i] = text.charCodeAt(2 * i) | text.charCodeAt(2 * i + 1) << 8;
+  }
+  return heat.decoded;
+}
+
+function valueOf(heat, code) {
+  if (code === 0) return null;
+  if (code < 4) return [NaN, Infinity, -Infinity][code - 1];
+  if (code === 4) return 0;
+  const v = heat.low + (code - FIRST) / (LAST - FIRST) * (heat.high - heat.low);
+  return heat.log ? 10 ** v : v;
+}
+
+function cellText(v) {
+  return v === null ? 'no value' : Number.isNaN(v) ? 'nan' : num(v);
+}
+
+function layerText(heat, bin) {
+  const first = bin * heat.per_bin + 1, last = Math.min(heat.layers, first + heat.per_bin - 1);
+  return first === last ? `layer ${first}` : `layers ${first} to ${last}`;
+}
+
+/* Kinds that have a value anywhere. */
+function kindsOf(heat) {
+  const all = codes(heat), out = [];
+  for (let k = 0; k < heat.kinds; k++) {
+    let some = false;
+    for (let r = 0; r < heat.u.length && !some; r++)
+      for (let b = 0; b < heat.bins && !some; b++) some = all[(r * heat.kinds + k) * heat.bins + b] !== 0;
+    if (some) out.push(k);
+  }
+  return out;
+}
+
+function rowOf(heat, row, kind) {
+  const at = (row * heat.kinds + kind) * heat.bins, all = codes(heat), out = [];
+  for (let b = 0; b < heat.bins; b++) out.push(valueOf(heat, all[at + b]));
+  return out;
+}
+
+function rgb(name) {
+  const probe = document.createElement('canvas').getContext('2d');
+  probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const hex = probe.fillStyle;
+  return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+}
+
+class HeatMap {
+  constructor(title) {
+    this.title = title;
+    this.body = make('div', { class: 'heat' });
+    this.scale = make('div', { class: 'scale' });
+    this.caption = make('figcaption', {});
+    this.details = lazyTable('Data table', () => this.table());
+    this.node = make('figure', {}, make('div', { class: 'head' }, make('h3', {}, title)), this.body, this.scale, this.caption, this.details);
+  }
+
+  set(heat) {
+    this.heat = heat;
+    const parts = [];
+    if (heat.every > 1) parts.push(`every ${heat.every}th of ${num(heat.seen)} measurements is shown`);
+    if (heat.per_bin > 1) parts.push(`a cell is the mean of ${heat.per_bin} layers`);
+    this.caption.textContent = parts.length ? `Thinned: ${parts.join('; ')}.` : '';
+    drawLater(this.node, () => this.draw());
+    this.details.redraw();
+  }
+
+  draw() {
+    const h = this.heat, kinds = kindsOf(h), names = KINDS[h.kinds] || [];
+    if (!kinds.length || !h.u.length) {
+      this.body.replaceChildren(make('p', { class: 'empty' }, 'No values.'));
+      return;
+    }
+    const height = Math.max(44, Math.min(150, Math.round(Math.max(h.bins * 4, 230 / kinds.length))));
+    const parts = [];
+    for (const k of kinds) {
+      if (names[k]) parts.push(make('div', { class: 'kind' }, names[k]));
+      parts.push(make('div', { class: 'layers', 'aria-hidden': 'true' }, make('span', {}, `${num(h.layers)}`), make('span', {}, h.layers > 1 ? '1' : '')));
+      parts.push(this.strip(k, names[k] || '', height));
+    }
+    parts.push(make('div', { class: 'updates', 'aria-hidden': 'true' }, make('span', {}, num(h.u[0])), make('span', {}, 'update'), make('span', {}, num(h.u[h.u.length - 1]))));
+    this.body.replaceChildren(...parts);
+    this.drawScale();
+  }
+
+  strip(kind, name, height) {
+    const h = this.heat, all = codes(h), w = h.u.length;
+    const canvas = make('canvas', { width: w, height: h.bins, tabindex: 0, role: 'img',
+      'aria-label': `${this.title}${name ? `, ${name}` : ''}: ${num(h.layers)} layers, ${w} updates from ${num(h.u[0])} to ${num(h.u[w - 1])}. Arrow keys read the cells; a data table follows.` });
+    canvas.style.height = `${height}px`;
+    const context = canvas.getContext('2d'), image = context.createImageData(w, h.bins);
+    const fault = rgb('--fault'), none = rgb('--none'), table = [];
+    for (let i = 0; i <= 255; i++) table.push(cividis(i / 255));
+    for (let r = 0; r < w; r++) for (let b = 0; b < h.bins; b++) {
+      const code = all[(r * h.kinds + kind) * h.bins + b];
+      const c = code === 0 ? none : code < 4 ? fault : code === 4 ? table[0] : table[Math.round((code - FIRST) / (LAST - FIRST) * 255)];
+      const at = ((h.bins - 1 - b) * w + r) * 4;
+      image.data[at] = c[0]; image.data[at + 1] = c[1]; image.data[at + 2] = c[2]; image.data[at + 3] = 255;
+    }
+    context.putImageData(image, 0, 0);
+    this.listen(canvas, kind, name);
+    return canvas;
+  }
+
+  listen(canvas, kind, name) {
+    const h = this.heat, w = h.u.length;
+    let row = w - 1, bin = 0;
+    const tell = (x, y) => {
+      const v = valueOf(h, codes(h)[(row * h.kinds + kind) * h.bins + bin]);
+      const where = `update ${num(h.u[row])}, ${layerText(h, bin)}`;
+      showTip(x, y, where, [[null, name || this.title, cellText(v)]]);
+      return `${where}: ${cellText(v)}`;
+    };
+    canvas.addEventListener('pointermove', (e) => {
+      const box = canvas.getBoundingClientRect();
+      row = Math.max(0, Math.min(w - 1, Math.floor((e.clientX - box.left) / box.width * w)));
+      bin = Math.max(0, Math.min(h.bins - 1, h.bins - 1 - Math.floor((e.clientY - box.top) / box.height * h.bins)));
+      tell(e.clientX, e.clientY);
+    });
+    canvas.addEventListener('pointerleave', hideTip);
+    canvas.addEventListener('blur', hideTip);
+    canvas.addEventListener('keydown', (e) => {
+      const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1], Home: [-w, 0], End: [w, 0], PageUp: [0, 10], PageDown: [0, -10] }[e.key];
+      if (e.key === 'Escape') hideTip();
+      if (!move) return;
+      e.preventDefault();
+      row = Math.max(0, Math.min(w - 1, row + move[0]));
+      bin = Math.max(0, Math.min(h.bins - 1, bin + move[1]));
+      const box = canvas.getBoundingClientRect();
+      say(tell(box.left + (row + 0.5) / w * box.width, box.top + (h.bins - bin - 0.5) / h.bins * box.height));
+    });
+  }
+
+  drawScale() {
+    const h = this.heat, canvas = make('canvas', { width: 128, height: 1, role: 'img', 'aria-label': 'colour scale' }), context = canvas.getContext('2d');
+    for (let i = 0; i < 128; i++) {
+      context.fillStyle = `rgb(${cividis(i / 127).join(',')})`;
+      context.fillRect(i, 0, 1, 1);
+    }
+    const all = codes(h), faults = all.some((c) => c > 0 && c < 4), nones = kindsOf(h).length && all.some((c) => c === 0) && h.kinds === 1;
+    const end = (v) => num(h.log ? 10 ** v : v, 3);
+    this.scale.replaceChildren(make('span', {}, end(h.low)), canvas, make('span', {}, end(h.high)), make('span', {}, h.log ? 'log scale' : ''));
+    if (faults) this.scale.append(make('span', {}, make('span', { class: 'swatch fault' }), 'not finite'));
+    if (nones) this.scale.append(make('span', {}, make('span', { class: 'swatch none' }), 'no value'));
+  }
+
+  table() {
+    const h = this.heat, names = KINDS[h.kinds] || [''], rows = [];
+    const pick = (n, most) => [...Array(n).keys()].filter((i) => i % Math.ceil(n / most) === 0 || i === n - 1);
+    const updates = pick(h.u.length, 8);
+    for (const k of kindsOf(h)) for (const b of pick(h.bins, 24))
+      rows.push([`${layerText(h, b)}${names[k] ? `, ${names[k]}` : ''}`, ...updates.map((r) => cellText(valueOf(h, codes(h)[(r * h.kinds + k) * h.bins + b])))]);
+    return { caption: `${this.title}: some layers and updates`, head: ['', ...updates.map((r) => `update ${num(h.u[r])}`)], rows };
+  }
+}
