@@ -307,6 +307,26 @@ static void rng_has_the_right_distributions(void **state) {
     assert_true(fabs(fourth / DRAWS - 3) < 0.2);
 }
 
+/* Each block of four words makes two pairs by Box and Muller, here with the library's functions. */
+static void normals_are_those_of_the_library(void **state) {
+    (void)state;
+    enum { MOST = 4003 };
+    float all[MOST], some[70];
+    fth_normals(5, 77, MOST, all);
+    for (uint32_t i = 0; i + 1 < MOST; i += 2) {
+        const uint32_t counter[4] = {i / 4, 0, 77, 0};
+        uint32_t w[4];
+        fth_philox(5, counter, w);
+        const double radius = sqrt(-2 * log((w[i % 4] + 0.5) * 0x1p-32));
+        const double angle = 2 * acos(-1.0) * w[i % 4 + 1] * 0x1p-32;
+        assert_true(fabs(all[i] - radius * cos(angle)) < 1e-6);
+        assert_true(fabs(all[i + 1] - radius * sin(angle)) < 1e-6);
+    }
+    /* fewer numbers are the beginning of more */
+    fth_normals(5, 77, 70, some);
+    assert_memory_equal(all, some, sizeof some);
+}
+
 static void hashes_are_fixed(void **state) {
     (void)state;
     assert_int_equal(fth_crc32(0, "123456789", 9), 0xcbf43926);
@@ -342,6 +362,7 @@ int main(void) {
         cmocka_unit_test(philox_gives_the_known_answers),
         cmocka_unit_test(rng_walks_along_its_stream),
         cmocka_unit_test(rng_has_the_right_distributions),
+        cmocka_unit_test(normals_are_those_of_the_library),
         cmocka_unit_test(hashes_are_fixed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,4 +46,7 @@ double fth_rng_uniform(fth_rng *r);
 /* From the normal distribution with mean 0 and variance 1. */
 double fth_rng_normal(fth_rng *r);
 
+/* n such numbers from a stream at once, several times faster (normal.c). */
+void fth_normals(uint64_t key, uint64_t stream, int64_t n, float *out);
+
 #endif

@@ -72,31 +72,37 @@ double fth_init_std(const fth_param *p) {
 /* The draw of a parameter depends on the seed and its name alone, so methods that differ by a
  * scale share their draws and extra parameters move no others. */
 static void draw(const fth_param *p, uint64_t seed, float *out) {
+    const uint64_t stream = fth_hash64(p->name, strlen(p->name));
+    const int64_t n = fth_param_size(p);
+    const double std = fth_init_std(p);
     fth_rng rng;
-    fth_rng_init(&rng, seed, fth_hash64(p->name, strlen(p->name)));
-    int64_t n = fth_param_size(p);
-    double std = fth_init_std(p);
-    for (int64_t i = 0; i < n; i++) {
-        switch (p->init.rule) {
-        case FTH_INIT_CONST: out[i] = (float)p->init.value; break;
-        case FTH_INIT_XAVIER_UNIFORM:
+    switch (p->init.rule) {
+    case FTH_INIT_CONST:
+        for (int64_t i = 0; i < n; i++) out[i] = (float)p->init.value;
+        break;
+    case FTH_INIT_XAVIER_UNIFORM:
+        fth_rng_init(&rng, seed, stream);
+        for (int64_t i = 0; i < n; i++)
             out[i] = (float)((2 * fth_rng_uniform(&rng) - 1) * std * sqrt(3.0));
-            break;
-        case FTH_INIT_XAVIER_NORMAL:
-        case FTH_INIT_NORMAL: out[i] = (float)(fth_rng_normal(&rng) * std); break;
-        case FTH_INIT_MEAN_OF_ROW: {
-            int64_t row = i / p->shape[1], column = i % p->shape[1];
+        break;
+    case FTH_INIT_XAVIER_NORMAL:
+    case FTH_INIT_NORMAL:
+        fth_normals(seed, stream, n, out);
+        for (int64_t i = 0; i < n; i++) out[i] = (float)(out[i] * std);
+        break;
+    case FTH_INIT_MEAN_OF_ROW:
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t row = i / p->shape[1], column = i % p->shape[1];
             out[i] = column <= row ? (float)(1.0 / (double)(row + 1)) : 0.0f;
-            break;
         }
-        }
+        break;
     }
 }
 
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat) {
     memset(flat, 0, sizeof *flat * (size_t)m->params.size);
-#pragma omp parallel for schedule(                                                                 \
-    dynamic) /* billions of draws; each parameter has its own stream */
+    /* billions of draws; each parameter has its own stream */
+#pragma omp parallel for schedule(dynamic)
     for (int32_t i = 0; i < m->params.n; i++) {
         const fth_param *p = &m->params.param[i];
         float *out = flat + p->offset;
