@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/gnuplot.h"
 
 /* What the figure needs of one run, as gnuplot data. */
 typedef struct series {
@@ -133,11 +134,7 @@ static fth_err add_figure(fth_str *script, const char *terminal, const char *out
 }
 
 static fth_err make_script(fth_str *script, const char *out, const series *s, int n) {
-    /* colours that the colour-blind tell apart */
-    FTH_TRY(fth_str_addf(script,
-                         "set linetype 1 lc rgb '#0072b2'\nset linetype 2 lc rgb '#d55e00'\n"
-                         "set linetype 3 lc rgb '#009e73'\nset linetype 4 lc rgb '#cc79a7'\n"
-                         "set grid lc rgb '#cccccc'\nset key top right\n"));
+    FTH_TRY(fth_gnuplot_style(script));
     FTH_TRY(add_data(script, s, n));
     FTH_TRY(add_figure(script, "pngcairo size 1400,560 font 'sans,11'", out, "png", s, n));
     FTH_TRY(add_figure(script, "svg size 1400,560 font 'sans,13' background '#ffffff'", out, "svg",
@@ -148,25 +145,13 @@ static fth_err make_script(fth_str *script, const char *out, const series *s, in
     return add_plot(script, s, n, true);
 }
 
-static fth_err run_gnuplot(const fth_str *script) {
-    if (system("command -v gnuplot > /dev/null 2>&1") != 0)
-        return fth_fail(FTH_NOT_FOUND, "gnuplot is not installed: no figure is drawn (Debian's "
-                                       "package gnuplot-nox has it)");
-    fflush(stdout);
-    FILE *pipe = popen("gnuplot 2>&1", "w");
-    if (!pipe) return fth_fail(FTH_FAILED, "gnuplot cannot be started");
-    fwrite(script->text, 1, script->length, pipe);
-    if (pclose(pipe) != 0) return fth_fail(FTH_FAILED, "gnuplot failed");
-    return FTH_OK;
-}
-
 fth_err fth_plot_runs(const char *out, const char *const *runs, int n) {
     series *s = calloc((size_t)n, sizeof *s);
     fth_str script = {0};
     fth_err err = s ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a figure");
     for (int i = 0; i < n && err == FTH_OK; i++) err = read_run(runs[i], &s[i]);
     if (err == FTH_OK) err = make_script(&script, out, s, n);
-    if (err == FTH_OK) err = run_gnuplot(&script);
+    if (err == FTH_OK) err = fth_gnuplot_run(&script);
     for (int i = 0; s && i < n; i++) series_fini(&s[i]);
     free(s);
     fth_str_fini(&script);

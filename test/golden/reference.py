@@ -446,10 +446,10 @@ def loss_of(logits, target, counted, smoothing):
     return (loss * counted).sum() / n, (nll * counted).sum() / n
 
 
-def run(config, params, batch, t, smoothing):
+def run(config, params, batch, t, smoothing, make=Forward):
     """Forward pass of update t. Returns (loss, nll, {logits, hidden.*}, forward object)."""
     pad = config["pad"]
-    forward = Forward(config, params, t)
+    forward = make(config, params, t)
     out = {}
     if config["arch"] == "enc":
         source, target = batch["src"].long(), batch["src_out"].long()

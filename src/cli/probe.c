@@ -1,0 +1,280 @@
+/* probe.c: fathom probe WHAT MODEL...: what happens inside of models, as CSV and figures. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/device/device.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/groups.h"
+#include "cli/probe_figure.h"
+#include "cli/verb.h"
+#include "data/folder.h"
+#include "io/model_dir.h"
+#include "probe/series.h"
+
+#define PROBE_OPTIONS(X)                                                                           \
+    X(STR, out, "", FTH_SHOWN_AS("F.csv|DIR"),                                                     \
+      "file to write; or folder for the same file and its figures")                                \
+    X(STR, batch, "", FTH_SHOWN_AS("FILE"), "probe set: a batch file as fathom trace takes it")    \
+    X(STR, data, "", FTH_SHOWN_AS("DATASET"), "probe set: sentences drawn from this data set")     \
+    X(CHOICE, split, "valid", FTH_CHOICES("train|valid|test"), "with --data: the part to draw of") \
+    X(I64, sentences, "100", FTH_RANGE(1, 10000000), "with --data: how many to draw")              \
+    X(I64, seed, "1", FTH_MIN(0), "of the draw, of random directions and of dropout")              \
+    X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
+      "tokens of each side that are looked at together; bounds the memory")                        \
+    X(I64, update, "", FTH_MIN(1),                                                                 \
+      "number of the update whose schedule is used; default: the model's step, at least 1")        \
+    X(F64, label_smoothing, "0", FTH_BELOW(0, 1), "share of the target spread over all words")     \
+    X(BOOL, dropout, "false", FTH_ANY,                                                             \
+      "leave the model's dropouts on, with masks drawn by --seed")                                 \
+    X(BOOL, embedding, "false", FTH_ANY, "similarity: the embeddings as layer 0")                  \
+    X(I64, grid, "21", FTH_RANGE(3, 1001), "surface, trajectory: points along each axis, odd")     \
+    X(CHOICE, proj, "pca", FTH_CHOICES("pca|angle"),                                               \
+      "trajectory: second axis by principal component, or distance and angle")                     \
+    X(STR, init, "", FTH_SHOWN_AS("MODEL"), "update, trajectory: theta_0, where the run began")
+FTH_OPTIONS(probe_options, "probe", PROBE_OPTIONS)
+
+/* One call. */
+typedef struct call {
+    const probe_options *o;
+    const fth_analysis *what;
+    const char **models; /* [n] */
+    int32_t n;
+    bool folder;    /* --out is one */
+    char *batch;    /* the probe set */
+    bool temporary; /* it goes when the work is done */
+    fth_log log;
+    fth_probe_spec spec;
+    fth_table table;
+} call;
+
+static fth_err check(const call *c) {
+    const probe_options *o = c->o;
+    if (!o->out[0]) return fth_fail(FTH_USAGE, "--out F.csv or --out FOLDER is missing");
+    if (!o->batch[0] && !o->data[0])
+        return fth_fail(FTH_USAGE, "--batch FILE or --data DATASET is missing");
+    if (o->batch[0] && o->data[0])
+        return fth_fail(FTH_USAGE, "--batch %s: cannot be given with --data", o->batch);
+    if (o->grid % 2 == 0)
+        return fth_fail(FTH_USAGE, "--grid %lld: must be odd, so that the middle is a point",
+                        (long long)o->grid);
+    if (o->init[0] && !c->what->series)
+        return fth_fail(FTH_USAGE, "--init %s: is for update and trajectory", o->init);
+    return FTH_OK;
+}
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool ends_in_csv(const char *path) {
+    size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".csv") == 0;
+}
+
+/* ---- the probe set ---- */
+
+/* The folder of a model; of a run its newest checkpoint. malloc'd. */
+static char *model_folder(const char *path) {
+    return fth_is_run(path) ? fth_strdup_printf("%s/checkpoints/last", path) : strdup(path);
+}
+
+static int split_of(const char *name) {
+    int split = FTH_TRAIN;
+    while (strcmp(fth_split_name(split), name) != 0) split++;
+    return split;
+}
+
+static fth_err draw(call *c) {
+    const probe_options *o = c->o;
+    fth_model_dir *dir = NULL;
+    char *folder = model_folder(c->models[0]);
+    fth_err err =
+        folder ? fth_model_dir_open(folder, &dir) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    fth_probe_draw how = {.data = o->data,
+                          .split = split_of(o->split),
+                          .sentences = o->sentences,
+                          .seed = (uint64_t)o->seed};
+    if (err == FTH_OK) err = fth_probe_set_draw(&how, &dir->config, c->batch);
+    if (err == FTH_OK && !c->temporary)
+        fth_log_info(&c->log, "%s: %lld sentences drawn", c->batch, (long long)o->sentences);
+    fth_model_dir_close(dir);
+    free(folder);
+    return err;
+}
+
+/* A set that was drawn into the folder by an earlier call is used again. */
+static fth_err find_set(call *c) {
+    const probe_options *o = c->o;
+    if (o->batch[0]) {
+        c->batch = strdup(o->batch);
+        return c->batch ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    }
+    if (c->folder) {
+        c->batch = fth_strdup_printf("%s/probe-set-%s-%lld-%lld.safetensors", o->out, o->split,
+                                     (long long)o->sentences, (long long)o->seed);
+        if (!c->batch) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
+        return fth_file_exists(c->batch) ? FTH_OK : draw(c);
+    }
+    c->batch = fth_strdup_printf("%s.probe-set-%ld.tmp", o->out, (long)getpid());
+    c->temporary = true;
+    return c->batch ? draw(c) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+}
+
+/* ---- measuring ---- */
+
+static fth_err measure_models(call *c) {
+    for (int32_t i = 0; i < c->n; i++) {
+        char *folder = model_folder(c->models[i]);
+        fth_err err = folder ? fth_probe_model(c->what, &c->spec, folder, &c->table)
+                             : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+        free(folder);
+        if (err != FTH_OK) return err;
+    }
+    return FTH_OK;
+}
+
+static fth_err measure_series(call *c, fth_err made, fth_series *s) {
+    fth_err err = made == FTH_OK ? fth_probe_series(c->what, &c->spec, s, &c->table) : made;
+    fth_series_fini(s);
+    return err;
+}
+
+/* Each run is a series of its own, models that are no runs are one together. */
+static fth_err measure_runs(call *c) {
+    const char *init = c->o->init[0] ? c->o->init : NULL;
+    const char **plain = malloc(sizeof *plain * (size_t)c->n);
+    fth_err err = plain ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for %d names", c->n);
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->n && err == FTH_OK; i++) {
+        fth_series s = {0};
+        if (fth_is_run(c->models[i]))
+            err = measure_series(c, fth_series_of_run(&s, c->models[i], init), &s);
+        else
+            plain[n++] = c->models[i];
+    }
+    if (err == FTH_OK && n > 0) {
+        fth_series s = {0};
+        err = measure_series(c, fth_series_of_models(&s, plain, n, init), &s);
+    }
+    free(plain);
+    return err;
+}
+
+/* ---- writing ---- */
+
+/* METHODS E.4: the mean over the LNs of a stack, of those around attention and of the FFN's. */
+static void print_norms(const fth_table *t, int32_t subject, fth_stack stack) {
+    static const struct {
+        const char *title, *part;
+    } kinds[] = {{"mean LN input", ""}, {"attention", "attn"}, {"FFN", "ffn"}};
+    for (int k = 0; k < 3; k++) {
+        double sum = 0;
+        int64_t n = 0;
+        for (int64_t i = 0; i < t->n; i++) {
+            const fth_probe_row *r = &t->row[i];
+            if (r->subject != subject || r->stack != stack || !strstr(r->word, kinds[k].part))
+                continue;
+            sum += r->number[0];
+            n++;
+        }
+        if (k == 0 && n == 0) return;
+        if (k == 0) printf("%s, %s: ", t->subject[subject].label, fth_stack_name(stack));
+        if (n) printf("%s%s %.6g", k ? ", " : "", kinds[k].title, sum / (double)n);
+    }
+    printf("\n");
+}
+
+static void print_summary(const call *c) {
+    if (strcmp(c->what->name, "lninput") != 0) return;
+    for (int32_t i = 0; i < c->table.n_subjects; i++)
+        for (int stack = 0; stack < 2; stack++) print_norms(&c->table, i, (fth_stack)stack);
+}
+
+static fth_err write_results(call *c) {
+    fth_str csv = {0};
+    char *name = c->folder ? fth_strdup_printf("%s/%s", c->o->out, c->what->name) : NULL;
+    char *file = c->folder ? fth_strdup_printf("%s.csv", name ? name : "") : strdup(c->o->out);
+    fth_err err = file && (name || !c->folder) ? fth_table_csv(&c->table, &csv)
+                                               : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    if (err == FTH_OK) err = fth_file_write(file, csv.text, csv.length);
+    if (err == FTH_OK && c->folder) {
+        err = fth_probe_figure(c->what->name, &c->table, name);
+        if (err == FTH_NOT_FOUND) { /* the numbers are there */
+            fth_log_warn(&c->log, "%s", fth_error_message());
+            err = FTH_OK;
+        }
+    }
+    if (err == FTH_OK) printf("%s: %lld rows\n", file, (long long)c->table.n);
+    if (err == FTH_OK) print_summary(c);
+    fth_str_fini(&csv);
+    free(name);
+    free(file);
+    return err;
+}
+
+static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
+    const probe_options *o = c->o;
+    FTH_TRY(check(c));
+    c->folder = is_folder(o->out) || !(ends_in_csv(o->out) || fth_file_exists(o->out));
+    c->table = (fth_table){.columns = c->what->columns,
+                           .n_numbers = c->what->n_numbers,
+                           .has_word = c->what->has_word};
+    c->spec = (fth_probe_spec){.max_tokens = o->max_tokens,
+                               .update = update_given ? o->update : 0,
+                               .smoothing = o->label_smoothing,
+                               .dropout = o->dropout,
+                               .seed = (uint64_t)o->seed,
+                               .embedding = o->embedding,
+                               .grid = (int32_t)o->grid,
+                               .angle = strcmp(o->proj, "angle") == 0};
+    if (c->folder) FTH_TRY(fth_make_dirs(o->out));
+    FTH_TRY(find_set(c));
+    c->spec.batch = c->batch;
+    FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &c->spec.device));
+    FTH_TRY(c->what->series ? measure_runs(c) : measure_models(c));
+    return write_results(c);
+}
+
+fth_err fth_verb_probe(int argc, char **argv) {
+    probe_options options;
+    fth_device_options device;
+    fth_option_group groups[] = {probe_options_group(&options), fth_device_options_group(&device)};
+    fth_str summary = {0};
+    fth_err err = fth_str_addf(&summary, "Measures what happens inside of models on a fixed set of "
+                                         "sentences and writes it as CSV; into a folder, with "
+                                         "figures. WHAT is ");
+    for (const fth_analysis *a = fth_analyses(); a->name && err == FTH_OK; a++)
+        err = fth_str_addf(&summary, "%s: %s%s", a->name, a->about, a[1].name ? "; " : ". ");
+    if (err == FTH_OK)
+        err = fth_str_addf(&summary, "Several models come into one table and one figure. A MODEL "
+                                     "may be a run: its newest checkpoint, or all of them for "
+                                     "update and trajectory. doc/probe.md has examples.");
+    if (err != FTH_OK) return err;
+    const fth_usage usage = {"fathom probe",
+                             "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR",
+                             summary.text, 2, -1};
+    fth_parsed parsed;
+    bool done;
+    err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done) {
+        call c = {.o = &options,
+                  .models = parsed.positionals + 1,
+                  .n = (int32_t)parsed.n_positionals - 1};
+        fth_log_init(&c.log, stderr, false);
+        if (!fth_option_was_set(groups, 2, "device")) device.device = "cpu";
+        err = fth_analysis_find(parsed.positionals[0], &c.what);
+        if (err == FTH_OK) err = probe(&c, &device, fth_option_was_set(groups, 2, "update"));
+        if (c.temporary && c.batch) unlink(c.batch);
+        free(c.batch);
+        fth_table_fini(&c.table);
+        fth_device_close(c.spec.device);
+    }
+    fth_parsed_fini(&parsed);
+    fth_str_fini(&summary);
+    return err;
+}

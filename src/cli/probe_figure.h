@@ -1,0 +1,10 @@
+/* probe_figure.h: the figures of fathom probe. */
+#ifndef FTH_CLI_PROBE_FIGURE_H
+#define FTH_CLI_PROBE_FIGURE_H
+
+#include "probe/table.h"
+
+/* Draws what the analysis `what` found as OUT.svg and OUT.png. FTH_NOT_FOUND: no gnuplot. */
+fth_err fth_probe_figure(const char *what, const fth_table *t, const char *out);
+
+#endif

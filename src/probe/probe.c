@@ -1,0 +1,71 @@
+#include "probe/probe.h"
+
+#include <string.h>
+
+#include "base/nearest.h"
+
+static const fth_analysis analyses[] = {
+    {"gradnorm", "gradient norm of each layer's parameters and of its output (E.1)", "gp,ga", 2,
+     false, fth_probe_gradnorm, NULL},
+    {"places", "gradient norm at five places inside each layer, across its LNs (E.2)",
+     "place,value", 2, false, fth_probe_places, NULL},
+    {"update", "how far the output has moved from that of the first model (E.3)", "hidden,logits",
+     2, false, NULL, fth_probe_update},
+    {"lninput", "mean norm of what enters each layer norm (E.4)", "ln,value", 1, true,
+     fth_probe_lninput, NULL},
+    {"similarity", "mean cosine between the outputs of every two layers (E.5)", "other,value", 2,
+     false, fth_probe_similarity, NULL},
+    {"sparsity", "share of non-zero entries behind the ReLU (E.6)", "nonzero_pct", 1, false,
+     fth_probe_sparsity, NULL},
+    {"surface", "loss on a plane of two random directions around the model (E.7)", "a,b,loss", 3,
+     false, fth_probe_surface, NULL},
+    {"trajectory", "way of a run and the loss on the plane that it lies in (E.8)", "kind,a,b,loss",
+     3, true, NULL, fth_probe_trajectory},
+    {0}};
+
+const fth_analysis *fth_analyses(void) {
+    return analyses;
+}
+
+fth_err fth_analysis_find(const char *name, const fth_analysis **out) {
+    const char *names[sizeof analyses / sizeof *analyses];
+    int n = 0;
+    for (const fth_analysis *a = analyses; a->name; a++) {
+        names[n++] = a->name;
+        *out = a;
+        if (strcmp(a->name, name) == 0) return FTH_OK;
+    }
+    const char *meant = fth_nearest(name, names, (size_t)n);
+    return fth_fail(FTH_USAGE,
+                    "%.100s: is no analysis%s%s%s; there are gradnorm, places, update, lninput, "
+                    "similarity, sparsity, surface and trajectory",
+                    name, meant ? ", did you mean " : "", meant ? meant : "", meant ? "?" : "");
+}
+
+/* Where the last `parts` parts of a path begin. */
+static const char *tail(const char *path, int parts) {
+    const char *at = path + strlen(path);
+    while (at > path && at[-1] == '/') at--;
+    while (at > path && (at[-1] != '/' || --parts > 0)) at--;
+    return at;
+}
+
+/* A checkpoint is called by its run too: RUN/checkpoints/step-00000100. */
+static const char *label_of(const char *path) {
+    return strstr(path, "/checkpoints/") ? tail(path, 3) : tail(path, 1);
+}
+
+fth_err fth_probe_model(const fth_analysis *a, const fth_probe_spec *spec, const char *folder,
+                        fth_table *out) {
+    fth_subject s;
+    FTH_TRY(fth_subject_open(&s, spec, folder));
+    fth_err err = fth_table_subject(out, label_of(folder), &s.model.config);
+    if (err == FTH_OK) err = a->model(&s, out);
+    fth_subject_close(&s);
+    return err == FTH_USAGE ? fth_fail_in(err, "%s", folder) : err;
+}
+
+fth_err fth_probe_series(const fth_analysis *a, const fth_probe_spec *spec, const fth_series *s,
+                         fth_table *out) {
+    return a->series(s, spec, out);
+}
