@@ -117,7 +117,8 @@ static void gradients_of_architecture(void **state) {
 /* ---- F.2, F.3: reductions ---- */
 
 /* Loss of a method with the parameters of Post-LN (or Pre-LN) where the names are the same. */
-static double loss_with_weights_of(const char *base, const fth_config *c, int64_t t) {
+static double changed_loss_with_weights_of(const char *base, const fth_config *c, int64_t t,
+                                           void (*change)(fth_graph *)) {
     fth_config plain = *c;
     snprintf(plain.method, sizeof plain.method, "%s", base);
     plain.n_options = 0;
@@ -132,10 +133,15 @@ static double loss_with_weights_of(const char *base, const fth_config *c, int64_
                sizeof *a.flat * (size_t)fth_param_size(p));
     }
     assert_int_equal(fth_arenas_load(b.device, &b.trainer.arenas, b.flat), FTH_OK);
+    if (change) change((fth_graph *)fth_program_graph(b.trainer.program));
     double loss = loss_at(&b, t), expected = loss_at(&a, t);
     model_case_fini(&a);
     model_case_fini(&b);
     return fabs(loss - expected);
+}
+
+static double loss_with_weights_of(const char *base, const fth_config *c, int64_t t) {
+    return changed_loss_with_weights_of(base, c, t, NULL);
 }
 
 static void reductions(void **state) {
@@ -157,6 +163,27 @@ static void reductions(void **state) {
         assert_true(loss_with_weights_of("postln", &c, 1) < 1e-6);
         c = model_case_config("dsinit", (fth_arch)arch);
         assert_true(loss_with_weights_of("postln", &c, 1) < 1e-6);
+    }
+}
+
+/* The coefficient of every third term becomes 0. */
+static void drop_third_terms(fth_graph *g) {
+    int dropped = 0;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        fth_op *op = &g->op[i];
+        if (op->kind != FTH_KIND_join_norm || !op->in[JOIN_E]) continue;
+        op->u.join.c = fth_const(0);
+        dropped++;
+    }
+    assert_true(dropped > 0);
+}
+
+static void b2t_without_the_layer_input(void **state) {
+    (void)state;
+    for (int arch = FTH_ENCDEC; arch <= FTH_DEC; arch++) {
+        fth_config c = model_case_config("b2t", (fth_arch)arch);
+        assert_true(changed_loss_with_weights_of("postln", &c, 1, drop_third_terms) < 1e-6);
+        assert_true(loss_with_weights_of("postln", &c, 1) > 1e-4); /* and only without it */
     }
 }
 
@@ -331,6 +358,7 @@ int main(void) {
         cmocka_unit_test(gradients_of_options),
         cmocka_unit_test(gradients_of_architecture),
         cmocka_unit_test(reductions),
+        cmocka_unit_test(b2t_without_the_layer_input),
         cmocka_unit_test(normformer_without_parts),
         cmocka_unit_test(dlcl_with_one_hot_rows),
         cmocka_unit_test(identity_at_start),
