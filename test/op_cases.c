@@ -501,6 +501,51 @@ static void build_xent(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     if (v->flags & LEARNED) op->out[XENT_DW] = fth_trial_param_grad(t, w);
 }
 
+/* Two sums of a value or two; r and a as in a join. number: fth_watch_what. */
+static void build_watch(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    const fth_watch_what what = (fth_watch_what)v->number;
+    fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL), f = 0;
+    if (what >= FTH_WATCH_COSINE) f = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
+    fth_op *op = op_of(t, FTH_KIND_watch, WATCH_N_IN, WATCH_N_OUT, -1);
+    if (!op) return;
+    for (int64_t i = 0; what == FTH_WATCH_NONZERO && i < t->capacity[rows_on(v)] * s->width; i++)
+        if (t->host[x][i] < 0.5) t->host[x][i] = 0;
+    op->u.watch.what = what;
+    op->in[WATCH_X] = x;
+    op->in[WATCH_F] = f;
+    op->u.watch.r = coefficient(t, (fth_coef_kind)v->r, 1.75, s->width, &op->in[WATCH_R]);
+    op->u.watch.a = coefficient(t, (fth_coef_kind)v->a, 0.5, s->width, &op->in[WATCH_A]);
+    fth_graph_output(&t->graph, op, WATCH_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
+}
+
+static void build_watch_positions(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
+    fth_op *op = op_of(t, FTH_KIND_watch_positions, WATCH_POSITIONS_N_IN, WATCH_N_OUT, -1);
+    if (!op) return;
+    /* Positions that agree in part: else the mean of the cosines is nothing but rounding. */
+    for (int64_t i = 0; i < t->capacity[rows_on(v)] * s->width; i++) t->host[x][i] += 0.5;
+    op->u.watch.side = side_of(v);
+    op->in[WATCH_POSITIONS_X] = x;
+    fth_graph_output(&t->graph, op, WATCH_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
+}
+
+/* The attention is run first: entropy needs its sums of exponentials. */
+static void build_watch_entropy(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    build_attention(t, v, s);
+    if (t->graph.err != FTH_OK) return;
+    t->graph.n_ops = 1;
+    t->n_loss = t->n_pairs = 0;
+    fth_op *op = op_of(t, FTH_KIND_watch_entropy, WATCH_ENTROPY_N_IN, WATCH_N_OUT, -1);
+    if (!op) return;
+    const fth_op *attention = &t->graph.op[0];
+    op->u = attention->u;
+    op->in[WATCH_ENTROPY_Q] = attention->in[ATT_Q];
+    op->in[WATCH_ENTROPY_K] = attention->in[ATT_K];
+    op->in[WATCH_ENTROPY_PREV] = attention->in[ATT_PREV];
+    op->in[WATCH_ENTROPY_LSE] = attention->out[ATT_LSE];
+    fth_graph_output(&t->graph, op, WATCH_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
+}
+
 /* ---- the table ---- */
 
 static const fth_shape shapes[] = {
@@ -581,6 +626,19 @@ static const fth_variant variants[] = {
     {"xent smoothed, rows", .build = build_xent, .flags = TARGET | LEARNED | EXTRA, .number = 0.1},
     {"xent source, dx only", .build = build_xent, .flags = EXTRA, .number = 0.2},
     {"xent without gradients", .build = build_xent, .flags = TARGET | NO_DX | EXTRA, .number = 0.1},
+    {"watch norm", .build = build_watch, .number = FTH_WATCH_NORM},
+    {"watch nonzero", .build = build_watch, .flags = TARGET, .number = FTH_WATCH_NONZERO},
+    {"watch cosine", .build = build_watch, .number = FTH_WATCH_COSINE},
+    {"watch ratio", .build = build_watch, .flags = TARGET, .number = FTH_WATCH_RATIO, .r = C,
+     .a = T},
+    {"watch ratio learned", .build = build_watch, .number = FTH_WATCH_RATIO, .r = V, .a = S},
+    {"watch_positions", .build = build_watch_positions},
+    {"watch_positions target", .build = build_watch_positions, .flags = TARGET},
+    {"watch_entropy", .build = build_watch_entropy, .number = 1},
+    {"watch_entropy causal", .build = build_watch_entropy, .flags = TARGET, .number = 1},
+    {"watch_entropy cross", .build = build_watch_entropy, .flags = CROSS, .number = 1},
+    {"watch_entropy carried", .build = build_watch_entropy, .flags = TARGET | CARRY | PREVIOUS,
+     .number = 3},
 };
 
 bool fth_op_case_at(size_t i, fth_op_case *out) {

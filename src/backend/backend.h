@@ -87,6 +87,14 @@ typedef struct fth_adam {
     int32_t n_ranges;
 } fth_adam;
 
+/* What range_sums gives for each range: sums of squares of ... */
+enum {
+    FTH_RANGE_GRAD,   /* ... the gradient, as it is */
+    FTH_RANGE_PARAM,  /* ... the parameter */
+    FTH_RANGE_CHANGE, /* ... what the newest update did to it, found from Adam's moments */
+    FTH_RANGE_SUMS
+};
+
 /* The flat arenas of one set of parameters on a device; n elements each, zero padded. */
 typedef struct fth_arenas {
     int64_t n;
@@ -119,6 +127,10 @@ struct fth_backend {
     fth_err (*sum_squares)(fth_device *dev, const void *full, int64_t n, double *out);
     fth_err (*adam)(fth_device *dev, const fth_arenas *a, const fth_adam *args);
     fth_err (*refresh_weights)(fth_device *dev, const fth_arenas *a);
+    /* Sums over each range of args, which otherwise is what adam got just before (lr 0: no update
+     * was made): out [n_ranges, FTH_RANGE_SUMS]. A range is one thread's or block's work: the
+     * caller cuts long ones. */
+    fth_err (*range_sums)(fth_device *dev, const fth_arenas *a, const fth_adam *args, double *out);
     fth_kernel kernel[FTH_N_KINDS];
     fth_scratch scratch[FTH_N_KINDS];
 };

@@ -11,7 +11,8 @@ struct fth_program {
     fth_plan plan;
     fth_tensor *tensor; /* [n_values] */
     void *arena;
-    void **owned; /* [n_owned] states and constants of this program */
+    bool borrows_arena, borrows_scratch; /* of another program */
+    void **owned;                        /* [n_owned] states and constants of this program */
     int32_t n_owned;
     int64_t bytes;
     int32_t recomputed;
@@ -122,6 +123,7 @@ static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
     if (spec->budget <= 0) return fth_plan_make(&p->graph, &plan, &p->plan);
     int64_t left = spec->budget - p->exec.scratch_bytes - owned_bytes(p);
+    if (spec->lender) left = spec->lender->plan.bytes; /* what it has costs nothing */
     return fth_plan_within(&p->graph, &plan, left, &p->plan, &p->recomputed);
 }
 
@@ -133,16 +135,33 @@ static fth_err check_kernels(const fth_device *dev, const fth_graph *g) {
     return FTH_OK;
 }
 
+/* Arena and scratch: the lender's where they suffice, else its own. */
+static fth_err take_memory(fth_program *p, const fth_program *lender) {
+    fth_device *dev = p->exec.device;
+    p->borrows_arena = lender && lender->plan.bytes >= p->plan.bytes;
+    p->borrows_scratch = lender && lender->exec.scratch_bytes >= p->exec.scratch_bytes;
+    if (p->borrows_arena) {
+        p->arena = lender->arena;
+    } else if (p->plan.bytes) {
+        FTH_TRY(dev->backend->alloc(dev, p->plan.bytes, &p->arena));
+        p->bytes += p->plan.bytes;
+    }
+    if (p->borrows_scratch) {
+        p->exec.scratch = lender->exec.scratch;
+    } else if (p->exec.scratch_bytes) {
+        FTH_TRY(dev->backend->alloc(dev, p->exec.scratch_bytes, &p->exec.scratch));
+        p->bytes += p->exec.scratch_bytes;
+    }
+    return FTH_OK;
+}
+
 static fth_err build(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
     memcpy(p->exec.capacity, spec->capacity, sizeof p->exec.capacity);
     if (p->graph.err != FTH_OK) return p->graph.err;
     FTH_TRY(check_kernels(dev, &p->graph));
     FTH_TRY(make_plan(p, spec));
-    if (p->plan.bytes) FTH_TRY(dev->backend->alloc(dev, p->plan.bytes, &p->arena));
-    if (p->exec.scratch_bytes)
-        FTH_TRY(dev->backend->alloc(dev, p->exec.scratch_bytes, &p->exec.scratch));
-    p->bytes = p->plan.bytes + p->exec.scratch_bytes;
+    FTH_TRY(take_memory(p, spec->lender));
     p->tensor = calloc((size_t)p->graph.n_values, sizeof *p->tensor);
     if (!p->tensor) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
     for (fth_val v = 1; v < p->graph.n_values; v++) FTH_TRY(resolve(p, v, spec));
@@ -177,8 +196,8 @@ void fth_program_free(fth_program *p) {
     if (p->exec.own && dev->backend->unprepare) dev->backend->unprepare(&p->exec);
     for (int32_t i = 0; i < p->n_owned; i++) dev->backend->release(dev, p->owned[i]);
     free(p->owned);
-    if (p->arena) dev->backend->release(dev, p->arena);
-    if (p->exec.scratch) dev->backend->release(dev, p->exec.scratch);
+    if (p->arena && !p->borrows_arena) dev->backend->release(dev, p->arena);
+    if (p->exec.scratch && !p->borrows_scratch) dev->backend->release(dev, p->exec.scratch);
     free(p->tensor);
     fth_plan_fini(&p->plan);
     fth_graph_fini(&p->graph);

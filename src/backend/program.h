@@ -21,6 +21,10 @@ typedef struct fth_program_spec {
     int64_t budget;                  /* most bytes of arena + scratch + constants; 0: no limit */
     const fth_shared *shared;        /* [n_shared] */
     int32_t n_shared;
+    /* A program whose arena and scratch serve this one too, where they are large enough: the two
+     * are never run at the same time, and what one keeps is gone when the other has run. It
+     * outlives this one. NULL: none. */
+    const fth_program *lender;
 } fth_program_spec;
 
 /* Takes the graph over (also when it fails). */
@@ -44,7 +48,8 @@ void *fth_program_address(const fth_program *p, fth_val v);
 
 const fth_graph *fth_program_graph(const fth_program *p);
 
-/* Bytes that the program takes on the device, and the layers it recomputes. */
+/* Bytes that the program takes on the device (not what is lent to it), and the layers it
+ * recomputes. */
 int64_t fth_program_bytes(const fth_program *p);
 int64_t fth_program_arena_bytes(const fth_program *p); /* of them, activations */
 int32_t fth_program_recomputed(const fth_program *p);

@@ -26,7 +26,7 @@
     X(I64, keep_last, "5", FTH_MIN(0), "checkpoints to keep, beside the best; 0: all")             \
     X(I64, log_interval, "100", FTH_MIN(1), "updates between lines of log.jsonl")                  \
     X(I64, telemetry, "0", FTH_MIN(0),                                                             \
-      "updates between gradient norms of all sub-layers in log.jsonl; 0: none")                    \
+      "updates between measurements of every sub-layer in log.jsonl (doc/telemetry.md); 0: none")  \
     X(F64, stop_time_hours, "0", FTH_MIN(0), "end, with a checkpoint, after so long; 0: off")      \
     X(I64, judge_after, "", FTH_MIN(0),                                                            \
       "updates before a run that learns nothing counts as failed; default: the larger of 400 "     \

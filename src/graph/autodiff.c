@@ -362,6 +362,9 @@ static void one_backward(backward *w, int32_t i) {
     case FTH_KIND_mix: mix_backward(w, i); break;
     case FTH_KIND_add: add_backward(w, i); break;
     case FTH_KIND_xent: xent_backward(w, i); break;
+    case FTH_KIND_watch:
+    case FTH_KIND_watch_positions:
+    case FTH_KIND_watch_entropy: break; /* nothing depends on what they write */
     default:
         w->g->err =
             fth_fail(FTH_FAILED, "operation %s has no backward", fth_kind_name(w->g->op[i].kind));

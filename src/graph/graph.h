@@ -87,6 +87,14 @@ typedef struct fth_drop {
     uint32_t site; /* number of the place, the same on every backend */
 } fth_drop;
 
+/* What a watch operation sums up. Roots keep squares within the range of a float. */
+typedef enum fth_watch_what {
+    FTH_WATCH_NORM,    /* sqrt(sum of x^2); sum over rows of |x| */
+    FTH_WATCH_NONZERO, /* entries of x that are not 0; all entries */
+    FTH_WATCH_COSINE,  /* sum over rows of <x, f> / (|x| |f|); rows */
+    FTH_WATCH_RATIO    /* sqrt(sum of (a f)^2); sqrt(sum of (r x)^2) */
+} fth_watch_what;
+
 typedef struct fth_op {
     fth_kind kind;
     int32_t n_in, n_out;
@@ -128,6 +136,11 @@ typedef struct fth_op {
             fth_side side;
             double smoothing;
         } xent;
+        struct {
+            fth_watch_what what;
+            fth_coef r, a; /* ratio */
+            fth_side side; /* watch_positions */
+        } watch;
     } u;
 } fth_op;
 

@@ -168,4 +168,25 @@ enum { /* xent: targets are batch.tgt_out or batch.src_out; a negative target ca
        XENT_N_OUT
 };
 
+/* The three that watch: nothing reads what they write but the host. */
+enum {          /* watch: u.watch.what says which two sums, see graph.h */
+       WATCH_X, /* [R, d] */
+       WATCH_F, /* [R, d] cosine, ratio */
+       WATCH_R, /* ratio: parameter of coefficient r, [1, 1] or [1, d], opt */
+       WATCH_A, /* of a, opt */
+       WATCH_N_IN,
+       WATCH_SUMS = 0, /* [1, 2] full */
+       WATCH_N_OUT
+};
+enum { WATCH_POSITIONS_X, WATCH_POSITIONS_N_IN }; /* [R, d]; out [1, 2] full: cosines, sentences */
+enum {                     /* watch_entropy, with the attributes of the attention */
+       WATCH_ENTROPY_Q,    /* [Rq, d] */
+       WATCH_ENTROPY_K,    /* [Rk, d] */
+       WATCH_ENTROPY_PREV, /* [pairs, heads] opt */
+       WATCH_ENTROPY_LSE,  /* [Rq, heads] full */
+       WATCH_ENTROPY_N_IN
+}; /* out [1, 2] full: sum of entropies in nats, how many (one for each row looked at and head) */
+/* Entropy looks at rows 0, s, 2 s, ... with s = ceil(rows / this): at most so many. */
+enum { FTH_WATCH_QUERIES = 256 };
+
 #endif

@@ -4,14 +4,32 @@
 
 #include <stddef.h>
 
+#include "train/advice.h"
 #include "train/evaluate.h"
 
-/* Names the first sub-layer whose values are not finite in an update, in words. */
-fth_err fth_health_first_fault(fth_trainer *t, int64_t update, const fth_batch *batch, char *where,
-                               size_t size);
+/* The first operation of an update whose output is not finite; op -1: there is none. */
+typedef struct fth_nonfinite {
+    int32_t op; /* of the program */
+    fth_kind kind;
+    fth_stack stack;
+    fth_sub sub;
+    int32_t layer; /* from 0, -1: outside of layers */
+    bool backward;
+} fth_nonfinite;
 
-/* Judges a finished run by E.12 b to d. reason stays "" when it is healthy. */
+fth_err fth_health_first_nonfinite(fth_trainer *t, int64_t update, const fth_batch *batch,
+                                   fth_nonfinite *out);
+/* In words. */
+void fth_nonfinite_text(const fth_nonfinite *n, char *where, size_t size);
+
+/* What is wrong with a finished run by E.12 b to d; reason stays "" when it is healthy. */
+typedef struct fth_judgement {
+    fth_fault_kind kind;
+    char reason[320];
+    double encoder_cosine; /* NAN: not looked at */
+} fth_judgement;
+
 fth_err fth_health_judge(fth_evaluator *e, const fth_dataset *valid, int64_t update, int32_t block,
-                         double best, double final, double unigram, char *reason, size_t size);
+                         double best, double final, double unigram, fth_judgement *out);
 
 #endif

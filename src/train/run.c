@@ -9,11 +9,12 @@
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/str.h"
 #include "data/prefetch.h"
+#include "train/diverge.h"
 #include "train/evaluate.h"
 #include "train/health.h"
 #include "train/keep.h"
-#include "train/layers.h"
 #include "train/profile.h"
 #include "train/run_log.h"
 #include "train/signals.h"
@@ -31,6 +32,7 @@ typedef struct run {
     fth_prefetch *prefetch;
     fth_model model;
     fth_trainer trainer;
+    fth_telemetry *telemetry; /* NULL: none */
     fth_evaluator evaluator;
     fth_batch_store *stores;   /* [update_freq] */
     const fth_batch **batches; /* [update_freq] */
@@ -89,6 +91,7 @@ static fth_err open_data(run *r) {
     FTH_TRY(fth_folder_split(&r->folder, FTH_TRAIN, &r->train));
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
     fth_batch_options options = {.max_tokens = (int32_t)s->max_tokens,
+                                 .max_length = s->config.max_positions,
                                  .strict = s->strict,
                                  .seed = s->recipe.seed,
                                  .block = (int32_t)s->block};
@@ -103,22 +106,16 @@ static int64_t longest(const run *r) {
     for (int i = 0; i < 2; i++)
         for (int s = 0; sets[i] && s < sets[i]->n_sides; s++)
             if (sets[i]->side[s].longest + 1 > most) most = sets[i]->side[s].longest + 1;
+    if (most > r->spec->config.max_positions) most = r->spec->config.max_positions;
     return most < r->spec->max_tokens ? most : r->spec->max_tokens;
-}
-
-static fth_err check_lengths(const run *r) {
-    int64_t most = longest(r);
-    if (most <= r->spec->config.max_positions) return FTH_OK;
-    return fth_fail(FTH_USAGE,
-                    "%s: its longest sentence has %lld tokens, --max-positions is %d; prepare the "
-                    "data with that limit or raise it",
-                    r->spec->data, (long long)most, r->spec->config.max_positions);
 }
 
 static fth_err open_model(run *r) {
     fth_config config = r->spec->config;
     FTH_TRY(complete_config(r, &config));
-    FTH_TRY(check_lengths(r));
+    if (r->spec->block > config.max_positions)
+        return fth_fail(FTH_USAGE, "blocks of %lld tokens are longer than --max-positions %d",
+                        (long long)r->spec->block, config.max_positions);
     const fth_method *method = fth_method_find(config.method);
     if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
         method->settle(&config);
@@ -133,6 +130,7 @@ static fth_err open_device_side(run *r) {
                              .max_len = longest(r),
                              .memory_budget = s->memory_budget};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
+    if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (r->valid) {
         FTH_TRY(fth_evaluator_init(&r->evaluator, &r->model, r->device, &r->trainer.arenas,
                                    (int32_t)s->max_tokens, longest(r)));
@@ -199,7 +197,7 @@ static fth_err start_fresh(run *r) {
     return err;
 }
 
-static void warn_of_damage(void *context, const char *text) {
+static void warn(void *context, const char *text) {
     run *r = context;
     fth_log_warn(r->log, "%s", text);
     json_t *line = fth_run_log_line("warn", r->state.update);
@@ -219,13 +217,28 @@ static fth_err resume(run *r, const fth_checkpoint *c) {
     return FTH_OK;
 }
 
+/* Sentences that are left out are said once, not every epoch. */
+static fth_err warn_of_long(run *r) {
+    int64_t n;
+    FTH_TRY(fth_batcher_too_long(r->batcher, &n));
+    if (n == 0) return FTH_OK;
+    char text[256];
+    snprintf(text, sizeof text,
+             "%s: %lld of %lld training sentences are longer than --max-positions %d or "
+             "--max-tokens %lld and are left out",
+             r->spec->data, (long long)n, (long long)r->train->sentences,
+             r->spec->config.max_positions, (long long)r->spec->max_tokens);
+    warn(r, text);
+    return FTH_OK;
+}
+
 static fth_err start(run *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
     r->position = FTH_FIRST_POSITION;
     FTH_TRY(fth_checkpoint_clean(r->checkpoints));
     fth_checkpoint *c = NULL;
-    fth_err err = fth_checkpoint_find(r->checkpoints, warn_of_damage, r, &c);
+    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, &c);
     if (err == FTH_OK)
         err = resume(r, c);
     else if (err == FTH_NOT_FOUND)
@@ -233,6 +246,7 @@ static fth_err start(run *r) {
     fth_checkpoint_close(c);
     if (err != FTH_OK) return err;
     r->wall_before = r->state.wall;
+    FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
     return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
 }
@@ -304,7 +318,7 @@ static fth_err open_folder(run *r) {
 }
 
 static fth_err log_start(run *r) {
-    int64_t planned = fth_trainer_bytes(&r->trainer);
+    int64_t planned = fth_trainer_bytes(&r->trainer) + fth_telemetry_bytes(r->telemetry);
     if (r->evaluates) planned += fth_program_bytes(r->evaluator.program);
     json_t *line = fth_run_log_line("start", r->state.update);
     fth_run_log_number(line, "parameters", (double)fth_params_count(&r->model.params));
@@ -417,26 +431,55 @@ static fth_err next_batches(run *r) {
     return FTH_OK;
 }
 
+/* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. */
+static void report_failure(run *r, const fth_failure *f) {
+    char *path = fth_strdup_printf("%s/diverged.json", r->spec->save_dir);
+    if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f) != FTH_OK)
+        fth_log_warn(r->log, "no report of the failure: %s", fth_error_message());
+    free(path);
+}
+
 static fth_err diverged(run *r, const fth_update *u) {
-    char where[160];
+    char where[160], reason[320];
     int64_t update = r->state.update + 1;
-    FTH_TRY(fth_health_first_fault(&r->trainer, update, r->batches[0], where, sizeof where));
+    fth_nonfinite first;
+    FTH_TRY(fth_health_first_nonfinite(&r->trainer, update, r->batches[0], &first));
+    fth_nonfinite_text(&first, where, sizeof where);
     json_t *line = fth_run_log_line("diverged", update);
     fth_run_log_number(line, "loss", u->loss);
     fth_run_log_number(line, "gnorm", u->gnorm);
     fth_run_log_text(line, "where", where);
     FTH_TRY(fth_run_log_write(&r->lines, line));
+    snprintf(reason, sizeof reason, "loss %g, gradient norm %g; first value that is not finite: %s",
+             u->loss, u->gnorm, where);
+    report_failure(r, &(fth_failure){.kind = FTH_FAULT_NONFINITE,
+                                     .reason = reason,
+                                     .update = update,
+                                     .max_update = r->spec->max_update,
+                                     .loss = u->loss,
+                                     .gnorm = u->gnorm,
+                                     .encoder_cosine = NAN,
+                                     .nonfinite = &first});
     return fth_fail(FTH_DIVERGED,
-                    "training diverged at update %lld: loss %g, gradient norm %g; first value that "
-                    "is not finite: %s. The last good checkpoint is kept; a longer warm-up, a "
-                    "smaller --lr or another --method usually helps",
-                    (long long)update, u->loss, u->gnorm, where);
+                    "training diverged at update %lld: %s. The last good checkpoint is kept; "
+                    "%s/diverged.json has what was measured and what usually helps",
+                    (long long)update, reason, r->spec->save_dir);
+}
+
+/* Is an update watched? The first one is, for it shows how the model begins. */
+static bool is_watched(const run *r, int64_t update) {
+    return r->telemetry && (update == 1 || update % r->spec->telemetry == 0);
 }
 
 static fth_err one_update(run *r, fth_update *u) {
+    int64_t update = r->state.update + 1;
+    int n = (int)r->spec->update_freq;
     FTH_TRY(next_batches(r));
-    FTH_TRY(fth_trainer_update(&r->trainer, r->state.update + 1, r->batches,
-                               (int)r->spec->update_freq, u));
+    if (is_watched(r, update))
+        FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, true, u));
+    else
+        FTH_TRY(fth_trainer_update(&r->trainer, update, r->batches, n, u));
+    if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
     if (!u->finite) return diverged(r, u);
     r->state.update++;
     r->state.alpha = u->alpha;
@@ -447,9 +490,6 @@ static fth_err one_update(run *r, fth_update *u) {
     r->gnorm += u->gnorm;
     r->tokens += u->tokens;
     r->updates++;
-    if (r->spec->telemetry > 0 &&
-        (r->state.update % r->spec->telemetry == 0 || r->state.update == 1))
-        FTH_TRY(fth_log_grad_norms(&r->trainer, r->state.update, &r->lines));
     return FTH_OK;
 }
 
@@ -496,17 +536,29 @@ done:
 }
 
 static fth_err end(run *r, fth_run_result *result) {
-    char reason[320] = "";
+    fth_judgement j = {.kind = FTH_NO_FAULT};
     if (r->evaluates && r->state.update >= r->spec->judge_after)
         FTH_TRY(fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
                                  r->state.best_score, r->valid_nll, r->folder.target_unigram_nll,
-                                 reason, sizeof reason));
-    json_t *line = fth_run_log_line(reason[0] ? "diverged" : "end", r->state.update);
+                                 &j));
+    bool failed = j.kind != FTH_NO_FAULT;
+    json_t *line = fth_run_log_line(failed ? "diverged" : "end", r->state.update);
     fth_run_log_number(line, "best", r->state.best_score);
     fth_run_log_number(line, "wall", result->seconds);
-    if (reason[0]) fth_run_log_text(line, "reason", reason);
+    if (failed) fth_run_log_text(line, "reason", j.reason);
     FTH_TRY(fth_run_log_write(&r->lines, line));
-    return reason[0] ? fth_fail(FTH_DIVERGED, "training failed: %s", reason) : FTH_OK;
+    if (!failed) return FTH_OK;
+    report_failure(r, &(fth_failure){.kind = j.kind,
+                                     .reason = j.reason,
+                                     .update = r->state.update,
+                                     .max_update = r->spec->max_update,
+                                     .loss = r->valid_nll,
+                                     .gnorm = NAN,
+                                     .encoder_cosine = j.encoder_cosine});
+    return fth_fail(FTH_DIVERGED,
+                    "training failed: %s. %s/diverged.json has what was measured and what usually "
+                    "helps",
+                    j.reason, r->spec->save_dir);
 }
 
 static void run_fini(run *r) {
@@ -517,6 +569,7 @@ static void run_fini(run *r) {
         fth_batch_store_fini(&r->stores[i]);
     free(r->stores);
     free(r->batches);
+    fth_telemetry_free(r->telemetry);
     fth_trainer_fini(&r->trainer);
     fth_model_fini(&r->model);
     fth_dataset_free(r->valid);

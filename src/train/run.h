@@ -20,7 +20,7 @@ typedef struct fth_run_spec {
     int64_t save_interval, validate_interval, keep_last, log_interval;
     int64_t memory_budget;
     int64_t block;       /* language model: tokens of a block */
-    int64_t telemetry;   /* every so many updates the gradient norms of all sub-layers; 0: never */
+    int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
     int64_t judge_after; /* updates before METHODS E.12 b-d are applied */
     double stop_seconds; /* ends the run after so much time; 0: no limit */
     bool strict;

@@ -16,9 +16,8 @@ void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS
 
 /* ---- runs of parameters that share a learning rate ---- */
 
-/* Do two parameters always have the same rate? Decided by what the method says of the first
- * update, where schedules differ most. */
-static bool same_rate(const fth_method_state *m, fth_role a, fth_role b) {
+/* Decided by what the method says of the first update, where schedules differ most. */
+bool fth_same_rate(const fth_method_state *m, fth_role a, fth_role b) {
     return !m->method->lr_scale || m->method->lr_scale(m, a, 1) == m->method->lr_scale(m, b, 1);
 }
 
@@ -30,7 +29,8 @@ static fth_err make_ranges(fth_trainer *t) {
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
         int64_t end = i + 1 < params->n ? params->param[i + 1].offset : params->size;
-        if (t->n_ranges && same_rate(&t->model->method, t->range_role[t->n_ranges - 1], p->role)) {
+        if (t->n_ranges &&
+            fth_same_rate(&t->model->method, t->range_role[t->n_ranges - 1], p->role)) {
             t->range[t->n_ranges - 1].end = end;
             continue;
         }
@@ -42,16 +42,20 @@ static fth_err make_ranges(fth_trainer *t) {
 
 /* ---- making ---- */
 
-static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec) {
+fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
+                            const fth_program *lender, fth_program **program,
+                            fth_outputs *outputs) {
     fth_graph graph;
-    fth_graph_spec what = {
-        .backward = true, .dropout = t->recipe.dropout, .smoothing = t->recipe.smoothing};
-    fth_err err = fth_model_graph(t->model, &what, &graph, &t->outputs);
+    fth_graph_spec what = {.backward = true,
+                           .dropout = t->recipe.dropout,
+                           .smoothing = t->recipe.smoothing,
+                           .taps = taps};
+    fth_err err = fth_model_graph(t->model, &what, &graph, outputs);
     if (err != FTH_OK) {
         fth_graph_fini(&graph);
         return err;
     }
-    fth_program_spec how = {.arenas = &t->arenas};
+    fth_program_spec how = {.arenas = &t->arenas, .lender = lender};
     fth_capacities(spec, how.capacity);
     if (spec->memory_budget > 0) {
         int64_t fixed = fth_arenas_bytes(t->device, t->model->params.size, FTH_TO_TRAIN);
@@ -64,14 +68,14 @@ static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec) {
         }
         how.budget = spec->memory_budget - fixed;
     }
-    return fth_program_new(t->device, &graph, &how, &t->program);
+    return fth_program_new(t->device, &graph, &how, program);
 }
 
 fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
                          const fth_recipe *recipe, const fth_trainer_spec *spec) {
     *t = (fth_trainer){.model = model, .device = dev, .recipe = *recipe};
     fth_err err = fth_arenas_new(dev, model->params.size, FTH_TO_TRAIN, &t->arenas);
-    if (err == FTH_OK) err = make_program(t, spec);
+    if (err == FTH_OK) err = fth_trainer_program(t, spec, NULL, NULL, &t->program, &t->outputs);
     if (err == FTH_OK) err = make_ranges(t);
     if (err != FTH_OK) fth_trainer_fini(t);
     return err;
@@ -121,10 +125,13 @@ fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *c
     out->alpha = step.slots[0];
     int64_t grad_bytes = t->arenas.n * (int64_t)fth_dtype_size(t->device->full);
     FTH_TRY(backend->zero(t->device, t->arenas.grad, grad_bytes));
+    const fth_watcher *w = t->watcher;
     for (int i = 0; i < n_batches; i++) {
         double sums[2];
-        FTH_TRY(fth_program_run(t->program, batches[i], &step));
-        FTH_TRY(fth_program_read(t->program, t->outputs.loss, sums));
+        fth_program *program = w ? w->program : t->program;
+        FTH_TRY(fth_program_run(program, batches[i], &step));
+        FTH_TRY(fth_program_read(program, w ? w->loss : t->outputs.loss, sums));
+        if (w) FTH_TRY(w->ran(w->context, batches[i]));
         out->loss += sums[0] * step.loss_scale;
         out->nll += sums[1] * step.loss_scale;
         for (int s = 0; s < 2; s++) step.row_base[s] += batches[i]->side[s].rows;
@@ -136,21 +143,26 @@ fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *c
     return FTH_OK;
 }
 
-static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
+fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update *u) {
     const fth_recipe *r = &t->recipe;
-    const fth_method_state *m = &t->model->method;
-    for (int32_t i = 0; i < t->n_ranges && m->method->lr_scale; i++)
-        t->range[i].lr_scale = (float)m->method->lr_scale(m, t->range_role[i], update);
     fth_adam adam = {.update = update,
                      .lr = u->lr,
                      .beta1 = r->beta1,
                      .beta2 = r->beta2,
                      .eps = r->eps,
                      .weight_decay = r->weight_decay,
-                     .grad_scale = 1,
-                     .range = t->range,
-                     .n_ranges = t->n_ranges};
+                     .grad_scale = 1};
     if (r->clip > 0 && u->gnorm > r->clip) adam.grad_scale = r->clip / (u->gnorm + 1e-6);
+    return adam;
+}
+
+static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
+    const fth_method_state *m = &t->model->method;
+    for (int32_t i = 0; i < t->n_ranges && m->method->lr_scale; i++)
+        t->range[i].lr_scale = (float)m->method->lr_scale(m, t->range_role[i], update);
+    fth_adam adam = fth_trainer_adam(t, update, u);
+    adam.range = t->range;
+    adam.n_ranges = t->n_ranges;
     return t->device->backend->adam(t->device, &t->arenas, &adam);
 }
 

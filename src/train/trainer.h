@@ -18,6 +18,15 @@ typedef struct fth_recipe {
     uint64_t seed;
 } fth_recipe;
 
+/* Another program of the same operations, run in place of the trainer's own (telemetry.h). */
+typedef struct fth_watcher {
+    fth_program *program;
+    fth_val loss; /* its loss */
+    /* Called after each micro-batch. */
+    fth_err (*ran)(void *context, const fth_batch *batch);
+    void *context;
+} fth_watcher;
+
 typedef struct fth_trainer {
     fth_model *model; /* borrowed */
     fth_device *device;
@@ -25,8 +34,9 @@ typedef struct fth_trainer {
     fth_arenas arenas;
     fth_program *program; /* forward and backward */
     fth_outputs outputs;
-    fth_adam_range *range; /* [n_ranges] runs of parameters with one learning rate */
-    fth_role *range_role;  /* [n_ranges] a role that stands for the run */
+    const fth_watcher *watcher; /* of the update at hand, borrowed; NULL: nobody looks */
+    fth_adam_range *range;      /* [n_ranges] runs of parameters with one learning rate */
+    fth_role *range_role;       /* [n_ranges] a role that stands for the run */
     int32_t n_ranges;
 } fth_trainer;
 
@@ -43,6 +53,11 @@ void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS
 fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
                          const fth_recipe *recipe, const fth_trainer_spec *spec);
 void fth_trainer_fini(fth_trainer *t);
+
+/* A forward and backward program over the trainer's parameters, as its own is; taps NULL: none;
+ * lender: see fth_program_spec. */
+fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
+                            const fth_program *lender, fth_program **program, fth_outputs *outputs);
 
 /* Fresh parameters on the device. */
 fth_err fth_trainer_draw(fth_trainer *t, uint64_t seed);
@@ -66,6 +81,12 @@ int64_t fth_batch_targets(const fth_batch *batch, fth_side side);
  * applies nothing. */
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out);
+
+/* What Adam gets at an update, ranges left out. */
+fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update *u);
+
+/* Do two roles always have the same learning rate? */
+bool fth_same_rate(const fth_method_state *m, fth_role a, fth_role b);
 
 /* The parts of it: gradients and loss without the optimiser (trace). */
 fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,

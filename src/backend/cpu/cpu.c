@@ -77,6 +77,7 @@ typedef struct flat_work {
     int64_t n;
     const fth_arenas *arenas;
     const fth_adam *args;
+    double *out; /* [n_ranges, FTH_RANGE_SUMS] */
 } flat_work;
 
 static void sum_part(const fth_team *team, void *context) {
@@ -114,6 +115,20 @@ static fth_err refresh_weights(fth_device *dev, const fth_arenas *a) {
     fth_cpu *cpu = (fth_cpu *)dev;
     if (a->weights == a->master) return FTH_OK;
     fth_pool_run(cpu->pool, refresh_part, &(flat_work){.cpu = cpu, .arenas = a});
+    return FTH_OK;
+}
+
+static void range_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    const unsigned mode = flush_tiny();
+    w->cpu->table->range_sums(w->arenas, w->args, w->out, team);
+    restore_tiny(mode);
+}
+
+static fth_err range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args, double *out) {
+    fth_cpu *cpu = (fth_cpu *)dev;
+    flat_work work = {.cpu = cpu, .arenas = a, .args = args, .out = out};
+    fth_pool_run(cpu->pool, range_part, &work);
     return FTH_OK;
 }
 
@@ -168,6 +183,7 @@ static const fth_backend cpu_backend = {
     .sum_squares = sum_squares,
     .adam = adam,
     .refresh_weights = refresh_weights,
+    .range_sums = range_sums,
 #define KIND(name, text) .kernel[FTH_KIND_##name] = run_one, .scratch[FTH_KIND_##name] = scratch_of,
 #include "graph/kinds.def"
 #undef KIND

@@ -24,6 +24,8 @@ typedef struct fth_cpu_table {
     /* sums: [FTH_CPU_PIECES] */
     void (*sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team);
     void (*refresh)(const fth_arenas *a, const fth_team *team);
+    void (*range_sums)(const fth_arenas *a, const fth_adam *args, double *out,
+                       const fth_team *team);
 } fth_cpu_table;
 
 typedef struct fth_cpu {

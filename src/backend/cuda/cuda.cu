@@ -45,6 +45,7 @@ static void cuda_close(fth_device *dev) {
     cudaFree(gpu->counters);
     cudaFree(gpu->sums);
     cudaFree(gpu->range);
+    cudaFree(gpu->range_sums);
     if (gpu->blas) cublasLtDestroy(gpu->blas);
     if (gpu->stream) cudaStreamDestroy(gpu->stream);
     free(gpu);
@@ -153,6 +154,7 @@ static fth_backend make_table(void) {
     table.sum_squares = fth_cuda_sum_squares;
     table.adam = fth_cuda_adam;
     table.refresh_weights = fth_cuda_refresh_weights;
+    table.range_sums = fth_cuda_range_sums;
     for (fth_kernel &kernel : table.kernel) kernel = fth_cuda_one;
     table.scratch[FTH_KIND_attention_bwd] = fth_cuda_attention_bwd_scratch;
     table.scratch[FTH_KIND_join_bwd] = fth_cuda_join_bwd_scratch;
@@ -163,6 +165,9 @@ static fth_backend make_table(void) {
     table.scratch[FTH_KIND_scale_shift_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_head_scale_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_mix_bwd] = fth_cuda_dots_scratch;
+    table.scratch[FTH_KIND_watch] = fth_cuda_watch_scratch;
+    table.scratch[FTH_KIND_watch_positions] = fth_cuda_watch_scratch;
+    table.scratch[FTH_KIND_watch_entropy] = fth_cuda_watch_scratch;
     return table;
 }
 

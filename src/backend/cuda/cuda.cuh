@@ -69,6 +69,8 @@ struct fth_cuda {
     double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;
+    double *range_sums; /* [cap_range_sums, FTH_RANGE_SUMS] */
+    int32_t cap_range_sums;
     fth_cuda_product *products; /* [n_products] */
     int n_products, cap_products;
 };
@@ -110,12 +112,15 @@ struct fth_cuda_call {
 typedef int64_t fth_cuda_scratch_fn(const fth_device *dev, const fth_graph *g, const fth_op *op,
                                     const int64_t capacity[FTH_N_EXTENTS]);
 fth_cuda_scratch_fn fth_cuda_attention_bwd_scratch, fth_cuda_join_bwd_scratch,
-    fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch, fth_cuda_dots_scratch;
+    fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch, fth_cuda_dots_scratch,
+    fth_cuda_watch_scratch;
 
 /* flat.cu */
 fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
 fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args);
 fth_err fth_cuda_refresh_weights(fth_device *dev, const fth_arenas *a);
+fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args,
+                            double *out);
 
 /* program.cu */
 fth_err fth_cuda_prepare(fth_exec *ex);

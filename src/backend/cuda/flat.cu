@@ -138,10 +138,7 @@ static fth_err send_ranges(fth_cuda *gpu, const fth_adam *args) {
     return FTH_OK;
 }
 
-fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args) {
-    fth_cuda *gpu = gpu_of(dev);
-    if (args->n_ranges == 0 || a->n == 0) return FTH_OK;
-    FTH_TRY(send_ranges(gpu, args));
+static adam_args arguments(const fth_cuda *gpu, const fth_arenas *a, const fth_adam *args) {
     const double t = (double)args->update;
     const double correction = sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t));
     adam_args k = {};
@@ -161,8 +158,64 @@ fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args
     k.grad_scale = (float)args->grad_scale;
     k.lr = (float)args->lr;
     k.corrected = (float)(args->lr * correction);
-    adam_kernel<<<ceil_div(a->n, 4 * FLAT_THREADS), FLAT_THREADS, 0, gpu->stream>>>(k, a->n);
+    return k;
+}
+
+fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args) {
+    fth_cuda *gpu = gpu_of(dev);
+    if (args->n_ranges == 0 || a->n == 0) return FTH_OK;
+    FTH_TRY(send_ranges(gpu, args));
+    adam_kernel<<<ceil_div(a->n, 4 * FLAT_THREADS), FLAT_THREADS, 0, gpu->stream>>>(
+        arguments(gpu, a, args), a->n);
     return fth_cuda_launched();
+}
+
+/* ---- sums over ranges ---- */
+
+/* A block for a range: sums of squares of gradient, parameter and of what the update made just
+ * before has done to the parameter (a.grad_scale is not used). */
+static __global__ void __launch_bounds__(FLAT_THREADS) range_kernel(adam_args a, double *out) {
+    const fth_adam_range range = a.range[blockIdx.x];
+    const float step = a.corrected * range.lr_scale, decay = a.lr * range.lr_scale * a.decay;
+    const float undo = 1.0f / (1.0f - decay);
+    double sums[FTH_RANGE_SUMS] = {0};
+    for (int64_t i = range.begin + threadIdx.x; i < range.end; i += FLAT_THREADS) {
+        const float g = a.grad[i], theta = a.master[i];
+        const float moved = step == 0.0f ? 0.0f : step * a.m[i] / (sqrtf(a.v[i]) + a.eps);
+        const float change = moved + decay * (theta + moved) * undo;
+        sums[0] += (double)g * g;
+        sums[1] += (double)theta * theta;
+        sums[2] += (double)change * change;
+    }
+    for (int k = 0; k < FTH_RANGE_SUMS; k++) {
+        const double sum = block_sum(sums[k]);
+        if (threadIdx.x == 0) out[blockIdx.x * FTH_RANGE_SUMS + k] = sum;
+        __syncthreads(); /* block_sum's shared memory is used again */
+    }
+}
+
+static fth_err room_for_range_sums(fth_cuda *gpu, int32_t n) {
+    if (n <= gpu->cap_range_sums) return FTH_OK;
+    cudaFree(gpu->range_sums);
+    gpu->range_sums = nullptr;
+    gpu->cap_range_sums = 0;
+    CUDA_TRY(cudaMalloc(&gpu->range_sums, sizeof(double) * FTH_RANGE_SUMS * (size_t)n),
+             "memory for sums over ranges of parameters");
+    gpu->cap_range_sums = n;
+    return FTH_OK;
+}
+
+fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args,
+                            double *out) {
+    fth_cuda *gpu = gpu_of(dev);
+    if (args->n_ranges == 0) return FTH_OK;
+    FTH_TRY(send_ranges(gpu, args));
+    FTH_TRY(room_for_range_sums(gpu, args->n_ranges));
+    range_kernel<<<args->n_ranges, FLAT_THREADS, 0, gpu->stream>>>(arguments(gpu, a, args),
+                                                                   gpu->range_sums);
+    FTH_TRY(fth_cuda_launched());
+    return dev->backend->download(dev, out, gpu->range_sums,
+                                  (int64_t)sizeof(double) * FTH_RANGE_SUMS * args->n_ranges);
 }
 
 /* ---- the copy that products read ---- */

@@ -43,3 +43,30 @@ fth_err fth_ref_refresh_weights(fth_device *dev, const fth_arenas *a) {
         fth_ref_store(dev->real, a->weights, i, fth_ref_load(dev->full, a->master, i));
     return FTH_OK;
 }
+
+/* Adam gave theta = (1 - decay) old - moved: the change is what it took away. */
+fth_err fth_ref_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args,
+                           double *out) {
+    const double t = (double)args->update;
+    const double correction = sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t));
+    const fth_dtype full = dev->full;
+    for (int32_t r = 0; r < args->n_ranges; r++) {
+        const double lr = args->lr * (double)args->range[r].lr_scale;
+        const double decay = lr * args->weight_decay;
+        double *sums = out + r * FTH_RANGE_SUMS;
+        memset(sums, 0, sizeof *sums * FTH_RANGE_SUMS);
+        for (int64_t i = args->range[r].begin; i < args->range[r].end; i++) {
+            const double g = fth_ref_load(full, a->grad, i);
+            const double theta = fth_ref_load(full, a->master, i);
+            double moved = 0;
+            if (lr > 0)
+                moved = lr * correction * fth_ref_load(full, a->m, i) /
+                        (sqrt(fth_ref_load(full, a->v, i)) + args->eps);
+            const double change = moved + decay * (theta + moved) / (1 - decay);
+            sums[FTH_RANGE_GRAD] += g * g;
+            sums[FTH_RANGE_PARAM] += theta * theta;
+            sums[FTH_RANGE_CHANGE] += change * change;
+        }
+    }
+    return FTH_OK;
+}

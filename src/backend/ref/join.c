@@ -2,9 +2,8 @@
  * dx = r dz, df = a D(dz), de = c dz; a learned coefficient gets the product of its term and dz. */
 #include "backend/ref/ref.h"
 
-/* A coefficient at column c; param is its learned part, [1, 1] or [1, d]. */
-static double coefficient(const fth_exec *ex, const fth_coef *coef, const fth_tensor *param,
-                          int32_t c) {
+double fth_ref_coefficient(const fth_exec *ex, const fth_coef *coef, const fth_tensor *param,
+                           int32_t c) {
     double value = fth_coef_now(ex, coef);
     if (coef->kind == FTH_COEF_SCALAR) value *= fth_ref_get(param, 0, 0);
     if (coef->kind == FTH_COEF_VECTOR) value *= fth_ref_get(param, 0, c);
@@ -23,12 +22,12 @@ void fth_ref_join_row(fth_exec *ex, const fth_op *op, int64_t row) {
     const fth_tensor *r = fth_arg(ex, op->in[JOIN_R]), *a = fth_arg(ex, op->in[JOIN_A]);
     const fth_tensor *c = fth_arg(ex, op->in[JOIN_C]);
     for (int32_t i = 0; i < z->width; i++) {
-        double sum = coefficient(ex, &op->u.join.r, r, i) * fth_ref_get(x, row, i);
+        double sum = fth_ref_coefficient(ex, &op->u.join.r, r, i) * fth_ref_get(x, row, i);
         if (f) {
             double kept = fth_ref_drop_at(ex, &op->u.join.drop, f, row, i);
-            sum += coefficient(ex, &op->u.join.a, a, i) * kept * fth_ref_get(f, row, i);
+            sum += fth_ref_coefficient(ex, &op->u.join.a, a, i) * kept * fth_ref_get(f, row, i);
         }
-        if (e) sum += coefficient(ex, &op->u.join.c, c, i) * fth_ref_get(e, row, i);
+        if (e) sum += fth_ref_coefficient(ex, &op->u.join.c, c, i) * fth_ref_get(e, row, i);
         fth_ref_put(z, row, i, sum);
     }
 }
@@ -49,9 +48,10 @@ void fth_ref_join_row_bwd(fth_exec *ex, const fth_op *op, int64_t row, const dou
         if (dr) add_to_coefficient(ex, &op->u.join.r, dr, i, dz[i] * fth_ref_get(x, row, i));
         if (da) add_to_coefficient(ex, &op->u.join.a, da, i, dz[i] * kept * fth_ref_get(f, row, i));
         if (dc) add_to_coefficient(ex, &op->u.join.c, dc, i, dz[i] * fth_ref_get(e, row, i));
-        if (dx) fth_ref_put(dx, row, i, coefficient(ex, &op->u.join.r, r, i) * dz[i]);
-        if (df) fth_ref_put(df, row, i, coefficient(ex, &op->u.join.a, a, i) * kept * dz[i]);
-        if (de) fth_ref_put(de, row, i, coefficient(ex, &op->u.join.c, c, i) * dz[i]);
+        if (dx) fth_ref_put(dx, row, i, fth_ref_coefficient(ex, &op->u.join.r, r, i) * dz[i]);
+        if (df)
+            fth_ref_put(df, row, i, fth_ref_coefficient(ex, &op->u.join.a, a, i) * kept * dz[i]);
+        if (de) fth_ref_put(de, row, i, fth_ref_coefficient(ex, &op->u.join.c, c, i) * dz[i]);
     }
 }
 

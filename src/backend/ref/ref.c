@@ -83,6 +83,7 @@ static const fth_backend ref_backend = {
     .sum_squares = fth_ref_sum_squares,
     .adam = fth_ref_adam,
     .refresh_weights = fth_ref_refresh_weights,
+    .range_sums = fth_ref_range_sums,
     .kernel =
         {
 #define KIND(name, text) [FTH_KIND_##name] = fth_ref_##name,

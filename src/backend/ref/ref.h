@@ -29,6 +29,7 @@ fth_err fth_ref_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_byte
 fth_err fth_ref_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
 fth_err fth_ref_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args);
 fth_err fth_ref_refresh_weights(fth_device *dev, const fth_arenas *a);
+fth_err fth_ref_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args, double *out);
 
 /* bf16 is the upper half of a float; rounded to nearest, ties to even. */
 static inline uint16_t fth_bf16_from_float(float x) {
@@ -101,6 +102,10 @@ static inline double fth_ref_scalar(const fth_tensor *t, double neutral) {
 /* Activations (activation.c). slope takes what the forward saved: ReLU's output, GELU's input. */
 double fth_ref_act(fth_act act, double x);
 double fth_ref_act_slope(fth_act act, double saved);
+
+/* A coefficient of a join at column c; param is its learned part, [1, 1] or [1, d] (join.c). */
+double fth_ref_coefficient(const fth_exec *ex, const fth_coef *coef, const fth_tensor *param,
+                           int32_t c);
 
 /* One row of a join and of a layer normalisation, each way (join.c, norm.c); join_norm is one after
  * the other. dz [d] is the gradient of the sum z. */

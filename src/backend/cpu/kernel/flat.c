@@ -1,5 +1,5 @@
-/* flat.c: work on the flat arenas: Adam (METHODS A.9), sums of squares, the copy that products read.
- * Adam reads 4n and writes 3n floats: bound by memory. */
+/* flat.c: work on the flat arenas: Adam (METHODS A.9), sums of squares over all or over ranges, the
+ * copy that products read. Adam reads 4n and writes 3n floats: bound by memory. */
 #include "backend/cpu/kernel/kernel.h"
 
 /* One stretch of parameters with one learning rate. w: the copy in the type of activations, NULL
@@ -61,4 +61,35 @@ void FTH_NAME(refresh)(const fth_arenas *a, const fth_team *team) {
     const fth_share mine = fth_team_share(team, a->n, 4096);
 #pragma omp simd
     for (int64_t i = mine.begin; i < mine.end; i++) w[i] = to_real(p[i]);
+}
+
+/* One range; a.grad_scale is not used. Squares are summed up in double. */
+static void range_sums(const fth_arenas *a, const fth_adam *args, const fth_adam_range *range,
+                       double *out) {
+    const double t = (double)args->update, rate = args->lr * (double)range->lr_scale;
+    const float *restrict_ p = a->master, *restrict_ m = a->m, *restrict_ v = a->v;
+    const float *restrict_ grad = a->grad;
+    const float decay = (float)(rate * args->weight_decay), undo = 1 / (1 - decay);
+    const float step = (float)(rate * sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t)));
+    const float eps = (float)args->eps;
+    double grads = 0, params = 0, changes = 0;
+#pragma omp simd reduction(+ : grads, params, changes)
+    for (int64_t i = range->begin; i < range->end; i++) {
+        const double g = (double)grad[i], theta = (double)p[i];
+        const float moved = step * m[i] / (sqrtf(v[i]) + eps);
+        const double change = (double)(moved + decay * (p[i] + moved) * undo);
+        grads += g * g;
+        params += theta * theta;
+        changes += change * change;
+    }
+    out[FTH_RANGE_GRAD] = grads;
+    out[FTH_RANGE_PARAM] = params;
+    out[FTH_RANGE_CHANGE] = changes;
+}
+
+void FTH_NAME(range_sums)(const fth_arenas *a, const fth_adam *args, double *out,
+                          const fth_team *team) {
+    const fth_share mine = fth_team_share(team, args->n_ranges, 1);
+    for (int64_t r = mine.begin; r < mine.end; r++)
+        range_sums(a, args, &args->range[r], out + r * FTH_RANGE_SUMS);
 }
