@@ -94,6 +94,17 @@ expect 0 $train --save-dir hurt
 grep -qi 'warning.*step-00000030' err || fail "no warning of a damaged checkpoint"
 cmp -s whole/$last hurt/$last || fail "a run from the checkpoint before has other weights"
 
+# ---- sentences that are too long: left out and counted, or an error ----
+expect 0 $train --save-dir brief --max-positions 12 --max-update 3
+grep -q 'warning.* of .* training sentences are longer than --max-positions 12' err ||
+    fail "sentences are left out in silence: $(cat err)"
+refuses 2 '--max-positions 12' $train --save-dir bad --max-positions 12 --strict
+
+# ---- memory: what was planned is what is taken ----
+"$fathom" bench train --encoder-layers 12 --decoder-layers 12 --d-model 128 --ffn-dim 256 --heads 2 --updates 1 --json |
+    awk -F '[:,]' '{ for (i = 1; i < NF; i++) { if ($i ~ /peak_bytes/) p = $(i + 1); if ($i ~ /planned_bytes/) q = $(i + 1) }
+        exit !(p > 0.95 * q && p < 1.05 * q) }' || fail "the peak of memory is not within 5 % of the plan"
+
 # ---- other ends ----
 refuses 2 'd-model: 16' $train --save-dir cut --d-model 32
 expect 3 $train --save-dir wild --lr 1e30 --max-update 30
