@@ -11,9 +11,11 @@ typedef struct figure {
     const fth_table *t;
     fth_str data;   /* data blocks $b0, $b1, ... */
     fth_str panels; /* commands that draw the panels, in the order of reading */
+    fth_str curves; /* of the panel at hand */
     int blocks, n_panels, columns;
-    bool plotted; /* the panel at hand has a curve */
-    fth_err err;  /* the first one: sticky */
+    bool logarithmic;           /* the panel at hand may be, where its numbers ask for it */
+    double low, high, from, to; /* range of its curves: y, x */
+    fth_err err;                /* the first one: sticky */
 } figure;
 
 /* Appends to one of the texts. */
@@ -21,6 +23,10 @@ typedef struct figure {
     do {                                                                                           \
         if ((f)->err == FTH_OK) (f)->err = fth_str_addf(__VA_ARGS__);                              \
     } while (0)
+
+/* From dark to light, told apart without colours too. */
+#define PALETTE                                                                                    \
+    "set palette defined (0 '#440154', 1 '#3b528b', 2 '#21918c', 3 '#5ec962', 4 '#fde725')\n"
 
 /* ---- parts ---- */
 
@@ -36,7 +42,12 @@ static int end_block(figure *f) {
 
 /* Numbers that are not finite leave a gap. */
 static void point(figure *f, double x, double y) {
-    if (isfinite(y)) SAY(f, &f->data, "%.9g %.9g\n", x, y);
+    if (!isfinite(y)) return;
+    SAY(f, &f->data, "%.9g %.9g\n", x, y);
+    f->low = fmin(f->low, y);
+    f->high = fmax(f->high, y);
+    f->from = fmin(f->from, x);
+    f->to = fmax(f->to, x);
 }
 
 static void point3(figure *f, double x, double y, double z) {
@@ -56,34 +67,42 @@ static void begin_panel(figure *f, const char *title, const char *more, const ch
     fth_str *p = &f->panels;
     SAY(f, p, "reset\nset title '");
     quoted(f, p, title);
-    if (more) SAY(f, p, ", ");
-    if (more) quoted(f, p, more);
-    SAY(f, p, "'\nset xlabel '%s'\nset ylabel '%s'\nset grid lc rgb '#cccccc'\n", x, y);
-    SAY(f, p, "set key top right samplen 3\n");
+    if (more) SAY(f, p, ", %s", more);
+    SAY(f, p, "'\nset xlabel '%s' offset 0,0.6\nset ylabel '%s'\n", x, y);
+    SAY(f, p,
+        "set grid lc rgb '#bbbbbb'\nset key below samplen 3\n"
+        "set tics nomirror\nset offsets graph 0.03, graph 0.03, 0, 0\n");
     f->n_panels++;
-    f->plotted = false;
+    f->logarithmic = false;
+    f->low = f->from = INFINITY;
+    f->high = f->to = -INFINITY;
+    fth_str_clear(&f->curves);
+}
+
+/* Whole numbers along an axis from 1 to n, not too many of them. */
+static void whole_tics(figure *f, const char *axis, int64_t n) {
+    int64_t step = n / 12 + 1;
+    SAY(f, &f->panels, "set %stics %lld,%lld\n", axis, (long long)(step > 1 ? 0 : 1),
+        (long long)step);
 }
 
 static void end_panel(figure *f) {
-    SAY(f, &f->panels, f->plotted ? "\n" : "plot [0:1] [0:1] NaN notitle\n");
+    fth_str *p = &f->panels;
+    if (f->logarithmic && f->low > 0 && f->high > 10 * f->low)
+        SAY(f, p, "set logscale y\nset format y '%%.0e'\nset yrange [%g:%g]\n", f->low / 1.3,
+            f->high * 1.3);
+    if (f->curves.length == 0)
+        SAY(f, p, "plot [0:1] [0:1] NaN notitle\n");
+    else
+        SAY(f, p, "plot %s\n", f->curves.text);
 }
 
 /* Colour, dashes and marks all differ: one of them is seen on any paper. */
 static void curve(figure *f, int block, int style, const char *title) {
-    fth_str *p = &f->panels;
-    SAY(f, p, "%s $b%d with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
-        f->plotted ? "," : "plot", block, style % 8 + 1, style % 5 + 1, style % 7 + 4);
-    quoted(f, p, title);
-    SAY(f, p, "'");
-    f->plotted = true;
-}
-
-static void log_scale(figure *f) {
-    SAY(f, &f->panels, "set logscale y\nset format y '%%.0e'\n");
-}
-
-static void whole_steps(figure *f) {
-    SAY(f, &f->panels, "set xtics nomirror\nset mxtics 1\n");
+    SAY(f, &f->curves, "%s$b%d with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
+        f->curves.length ? ", " : "", block, style % 8 + 1, style % 5 + 1, style % 7 + 4);
+    quoted(f, &f->curves, title);
+    SAY(f, &f->curves, "'");
 }
 
 /* ---- which rows ---- */
@@ -115,9 +134,9 @@ static void layer_curve(figure *f, int32_t subject, fth_stack stack, int k) {
 static void layer_panel(figure *f, fth_stack stack, int k, const char *title, const char *y,
                         bool logarithmic) {
     begin_panel(f, title, fth_stack_name(stack), "layer, bottom to top", y);
-    whole_steps(f);
-    if (logarithmic) log_scale(f);
+    f->logarithmic = logarithmic;
     for (int32_t s = 0; s < f->t->n_subjects; s++) layer_curve(f, s, stack, k);
+    whole_tics(f, "x", (int64_t)f->to);
     end_panel(f);
 }
 
@@ -147,7 +166,7 @@ static void lninput(figure *f) {
         if (!has_stack(f->t, (fth_stack)stack)) continue;
         begin_panel(f, "Norm of what enters each LN", fth_stack_name((fth_stack)stack),
                     "layer norm, bottom to top", "mean L2 norm");
-        log_scale(f);
+        f->logarithmic = true;
         for (int32_t s = 0; s < f->t->n_subjects; s++) {
             int64_t n = 0;
             begin_block(f);
@@ -159,8 +178,10 @@ static void lninput(figure *f) {
             if (n) curve(f, block, s, title_of(f->t, s));
         }
         int32_t d = f->t->subject[0].d;
-        SAY(f, &f->panels, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d),
+        SAY(f, &f->curves, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d),
             d);
+        f->low = fmin(f->low, sqrt(d));
+        whole_tics(f, "x", (int64_t)f->to);
         end_panel(f);
     }
 }
@@ -172,7 +193,7 @@ static void places_panel(figure *f, int32_t subject, fth_stack stack) {
     begin_panel(f, title_of(f->t, subject), fth_stack_name(stack),
                 "place: 1 into LN1, 2 out of it, 3 into LN2, 4 out of it, 5 into the last LN",
                 "gradient norm");
-    log_scale(f);
+    f->logarithmic = true;
     SAY(f, &f->panels, "set xrange [0.8:5.2]\nset xtics 1,1,5\n");
     for (int k = 0; k < 3; k++) {
         if (k && shown[k] == shown[k - 1]) continue;
@@ -189,21 +210,24 @@ static void places_panel(figure *f, int32_t subject, fth_stack stack) {
     end_panel(f);
 }
 
-/* Cosine of every two layers as a map. */
+/* Cosine of every two layers as a map; all maps have the same colours. */
 static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
+    double low = 1;
     begin_panel(f, title_of(f->t, subject), fth_stack_name(stack), "layer", "layer");
     begin_block(f);
     for (int64_t i = 0; i < f->t->n; i++) {
         const fth_probe_row *r = &f->t->row[i];
+        low = fmin(low, r->number[1]);
         if (r->subject == subject && r->stack == stack)
             point3(f, r->index, r->number[0], r->number[1]);
     }
+    whole_tics(f, "x", f->t->subject[subject].layers[stack]);
+    whole_tics(f, "y", f->t->subject[subject].layers[stack]);
     SAY(f, &f->panels,
-        "unset grid\nset palette cividis\nset cbrange [:1]\nset cblabel 'mean cosine'\n"
-        "set size ratio 1\nset autoscale fix\nset tics out nomirror\n"
-        "plot $b%d using 1:2:3 with image notitle",
-        end_block(f));
-    f->plotted = true;
+        "unset grid\n" PALETTE "set cbrange [%g:1]\nset cblabel 'mean cosine'\nset size ratio 1\n"
+        "set autoscale fix\nset tics out\n",
+        floor(low * 10) / 10);
+    SAY(f, &f->curves, "$b%d using 1:2:3 with image notitle", end_block(f));
     end_panel(f);
 }
 
@@ -259,37 +283,34 @@ static void surface(figure *f) {
         int block = grid_block(f, s, NULL);
         begin_panel(f, title_of(f->t, s), NULL, "a: first direction", "b: second direction");
         SAY(f, &f->panels,
-            "set zlabel 'loss (nats per token)' rotate parallel\nset palette cividis\n"
+            "set zlabel 'loss (nats per token)' rotate parallel\n" PALETTE
             "set cblabel 'loss (nats per token)'\nset view 55,40\nset xyplane 0.1\n"
             "set pm3d depthorder border lc rgb '#404040' lw 0.4\n"
-            "splot $b%d using 1:2:3 with pm3d notitle",
+            "splot $b%d using 1:2:3 with pm3d notitle\n",
             block);
-        f->plotted = true;
-        end_panel(f);
     }
 }
 
 static void trajectory_panel(figure *f, int32_t s) {
-    begin_panel(f, title_of(f->t, s), NULL, "along the way from start to end",
-                "first principal component beside it");
     int map = grid_block(f, s, "surface");
-    int64_t n = 0;
+    bool mapped = f->t->row[f->t->n - 1].word[0] == 's';
+    begin_panel(f, title_of(f->t, s), mapped ? "white: its checkpoints" : NULL,
+                "along the way from start to end", "beside it");
     begin_block(f);
     for (int64_t i = 0; i < f->t->n; i++) {
         const fth_probe_row *r = &f->t->row[i];
-        if (r->subject != s || strcmp(r->word, "point") != 0) continue;
-        point(f, r->number[0], r->number[1]);
-        n++;
+        if (r->subject == s && strcmp(r->word, "point") == 0) point(f, r->number[0], r->number[1]);
     }
     int way = end_block(f);
-    bool mapped = n < f->t->n && f->t->row[f->t->n - 1].word[0] == 's';
     SAY(f, &f->panels,
-        "set palette cividis\nset cblabel 'loss (nats per token)'\n"
-        "set autoscale fix\nset tics out nomirror\n");
-    if (mapped) SAY(f, &f->panels, "unset grid\nplot $b%d using 1:2:3 with image notitle, ", map);
-    SAY(f, &f->panels, "%s$b%d with linespoints lw 2 pt 7 ps 0.6 lc rgb '%s' title 'checkpoints'",
-        mapped ? "" : "plot ", way, mapped ? "#ffffff" : "#0072b2");
-    f->plotted = true;
+        PALETTE "set cblabel 'loss (nats per token)'\nset autoscale fix\n"
+                "set tics out\n");
+    if (mapped) {
+        SAY(f, &f->panels, "unset grid\n");
+        SAY(f, &f->curves, "$b%d using 1:2:3 with image notitle, ", map);
+    }
+    SAY(f, &f->curves, "$b%d with linespoints lw 2 pt 7 ps 0.6 lc rgb '%s' notitle", way,
+        mapped ? "#ffffff" : "#0072b2");
     end_panel(f);
 }
 
@@ -329,6 +350,7 @@ fth_err fth_probe_figure(const char *what, const fth_table *t, const char *out) 
     if (f.err == FTH_OK) f.err = fth_gnuplot_run(&script);
     fth_str_fini(&f.data);
     fth_str_fini(&f.panels);
+    fth_str_fini(&f.curves);
     fth_str_fini(&script);
     return f.err;
 }

@@ -11,8 +11,8 @@ static double coordinate(const fth_plane *p, int axis, int32_t i) {
 static fth_err one_point(const fth_plane *p, fth_subject *s, fth_look *l, double a, double b,
                          float *flat) {
     int64_t n = s->model.params.size;
-#pragma omp parallel for
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n;
+         i++) /* alone: threads that wait here would be in the program's way */
         flat[i] =
             (float)((double)p->centre[i] + a * (double)p->axis[0][i] + b * (double)p->axis[1][i]);
     FTH_TRY(fth_subject_load(s, flat));

@@ -1,5 +1,6 @@
 #include "probe/probe.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -42,26 +43,37 @@ fth_err fth_analysis_find(const char *name, const fth_analysis **out) {
                     name, meant ? ", did you mean " : "", meant ? meant : "", meant ? "?" : "");
 }
 
-/* Where the last `parts` parts of a path begin. */
-static const char *tail(const char *path, int parts) {
+/* The last part of a path. */
+static const char *tail(const char *path) {
     const char *at = path + strlen(path);
     while (at > path && at[-1] == '/') at--;
-    while (at > path && (at[-1] != '/' || --parts > 0)) at--;
+    while (at > path && at[-1] != '/') at--;
     return at;
 }
 
-/* A checkpoint is called by its run too: RUN/checkpoints/step-00000100. */
-static const char *label_of(const char *path) {
-    return strstr(path, "/checkpoints/") ? tail(path, 3) : tail(path, 1);
+/* A model's name in figures: its folder, with a checkpoint's run before it; the newest of a run is
+ * called by the run alone. malloc'd. */
+static char *label_of(const char *path) {
+    const char *middle = strstr(path, "/checkpoints/");
+    if (!middle) return strdup(tail(path));
+    char *run = strndup(path, (size_t)(middle - path)), *label = NULL;
+    const char *name = tail(path);
+    if (run && strcmp(name, "last") == 0) label = strdup(tail(run));
+    if (run && !label) label = fth_strdup_printf("%s/%s", tail(run), name);
+    free(run);
+    return label;
 }
 
 fth_err fth_probe_model(const fth_analysis *a, const fth_probe_spec *spec, const char *folder,
                         fth_table *out) {
     fth_subject s;
     FTH_TRY(fth_subject_open(&s, spec, folder));
-    fth_err err = fth_table_subject(out, label_of(folder), &s.model.config);
+    char *label = label_of(folder);
+    fth_err err = label ? fth_table_subject(out, label, &s.model.config)
+                        : fth_fail(FTH_NO_MEMORY, "no memory for a name");
     if (err == FTH_OK) err = a->model(&s, out);
     fth_subject_close(&s);
+    free(label);
     return err == FTH_USAGE ? fth_fail_in(err, "%s", folder) : err;
 }
 
