@@ -1,0 +1,153 @@
+#!/bin/sh
+# fathom probe as a user runs it: every analysis of runs and models, what is written where, the stored
+# probe set, and what is refused.
+fathom=$1
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+models=$here/golden/trace
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+    echo "test_probe: $*" >&2
+    exit 1
+}
+
+# refused STATUS WORDS COMMAND...: must fail so, with one line that has the words
+refused() {
+    want=$1 words=$2
+    shift 2
+    status=0
+    "$@" >out.txt 2>err.txt || status=$?
+    [ "$status" = "$want" ] || fail "exit $status, not $want: $* ($(cat err.txt))"
+    grep -q -e "$words" err.txt || fail "no \"$words\" in: $(cat err.txt)"
+    [ "$(wc -l <err.txt)" = 1 ] || fail "more than one line: $(cat err.txt)"
+}
+
+# header FILE COLUMNS: first line of a CSV
+header() {
+    [ "$(head -n 1 "$1")" = "method,N,M,d,step,stack,index,$2" ] || fail "$1: $(head -n 1 "$1")"
+}
+
+# ---- one model and a batch file
+model=$models/postln-encdec
+batch=$model/batch.safetensors
+for what in gradnorm:gp,ga places:place,value lninput:ln,value similarity:other,value \
+    sparsity:nonzero_pct surface:a,b,loss; do
+    "$fathom" probe "${what%%:*}" "$model" --batch "$batch" --grid 3 --out "${what%%:*}.csv" >out.txt
+    header "${what%%:*}.csv" "${what#*:}"
+    grep -q "${what%%:*}.csv: [0-9]* rows" out.txt || fail "no count of rows: $(cat out.txt)"
+done
+grep -q "mean LN input" out.txt && fail "a summary of something else"
+"$fathom" probe lninput "$model" --batch "$batch" --out lninput.csv | grep -q "encoder: mean LN input [0-9.]*, attention" ||
+    fail "no averages of LN inputs"
+# every row: method, layers, width, step; 9 digits at most
+grep -v "^method" gradnorm.csv | grep -v -E '^postln,2,1,8,0,(encoder,[12]|decoder,1),[0-9.e-]+,[0-9.e-]+$' &&
+    fail "a row of gradnorm.csv is off"
+[ "$(wc -l <surface.csv)" = 10 ] || fail "surface.csv has no 9 points"
+[ "$(wc -l <places.csv)" = 12 ] || fail "places.csv: 2 encoder layers with 3 places, 1 decoder layer with 5"
+
+# the device, the update and the loss's smoothing count
+"$fathom" probe gradnorm "$model" --batch "$batch" --device ref --label-smoothing 0.3 --out smooth.csv >out.txt
+cmp -s gradnorm.csv smooth.csv && fail "--label-smoothing changes nothing"
+"$fathom" probe lninput "$models/branchnorm-encdec" --batch "$batch" --update 1 --out one.csv >out.txt
+"$fathom" probe lninput "$models/branchnorm-encdec" --batch "$batch" --out none.csv >out.txt
+"$fathom" probe lninput "$models/branchnorm-encdec" --batch "$batch" --update 9 --out nine.csv >out.txt
+cmp -s one.csv none.csv || fail "step 0 does not use the alpha of update 1"
+cmp -s one.csv nine.csv && fail "--update changes nothing"
+"$fathom" probe similarity "$model" --batch "$batch" --embedding --out more.csv >out.txt
+grep -q "encoder,0,0,1$" more.csv || fail "no row of the embedding: $(cat more.csv)"
+
+# ---- refused
+refused 2 "did you mean gradnorm" "$fathom" probe gradnrom "$model" --batch "$batch" --out x.csv
+refused 2 "no/such/model" "$fathom" probe gradnorm no/such/model --batch "$batch" --out x.csv
+refused 2 "no-such-batch" "$fathom" probe gradnorm "$model" --batch no-such-batch --out x.csv
+refused 2 "\-\-batch FILE or --data" "$fathom" probe gradnorm "$model" --out x.csv
+refused 2 "cannot be given with --data" "$fathom" probe gradnorm "$model" --batch b --data d --out x.csv
+refused 2 "\-\-out" "$fathom" probe gradnorm "$model" --batch "$batch"
+refused 2 "must be odd" "$fathom" probe surface "$model" --batch "$batch" --grid 4 --out x.csv
+refused 2 "is for update and trajectory" "$fathom" probe surface "$model" --batch "$batch" --init m --out x.csv
+refused 2 "places: method preln has no LN after" "$fathom" probe places "$models/preln-enc" \
+    --batch "$models/preln-enc/batch.safetensors" --out x.csv
+refused 2 "lninput: method tfixup has no layer norm" "$fathom" probe lninput "$models/tfixup-dec" \
+    --batch "$models/tfixup-dec/batch.safetensors" --out x.csv
+refused 2 "sparsity: the activation is gelu" "$fathom" probe sparsity "$models/preln-gelu-learned-none" \
+    --batch "$models/preln-gelu-learned-none/batch.safetensors" --out x.csv
+refused 2 "a single model" "$fathom" probe update "$model" --batch "$batch" --out x.csv
+refused 2 "must have at least 3" "$fathom" probe trajectory "$model" --batch "$batch" --out x.csv
+refused 2 "src" "$fathom" probe gradnorm "$model" --batch "$models/postln-dec/batch.safetensors" --out x.csv
+# tokens of a vocabulary of 13 and 17 for a model of 11
+refused 2 "outside of the vocabulary of 11" "$fathom" probe gradnorm "$model" \
+    --batch "$models/preln-gelu-learned-none/batch.safetensors" --out x.csv
+[ ! -e x.csv ] || fail "a refused call wrote a file"
+
+# ---- runs and a data set
+"$fathom" corpus --pair en-de --out text --sentences 400 --valid 60 --test 10 --level simple 2>err.txt
+"$fathom" prepare --train-src text/train.en --train-tgt text/train.de --valid-src text/valid.en \
+    --valid-tgt text/valid.de --vocab-size 200 --out data >out.txt 2>err.txt
+small="--encoder-layers 2 --decoder-layers 2 --d-model 16 --ffn-dim 24 --heads 2 --max-tokens 256
+    --max-update 12 --save-interval-updates 4 --validate-interval-updates 12 --keep-last 0 --lr 0.005
+    --warmup-updates 4 --device ref --quiet"
+# shellcheck disable=SC2086 # a list of words
+"$fathom" train data --save-dir a --method branchnorm --method-option steps=8 $small >out.txt 2>err.txt
+# shellcheck disable=SC2086
+"$fathom" train data --save-dir b --method postln $small >out.txt 2>err.txt
+for what in gradnorm places lninput similarity sparsity surface update trajectory; do
+    "$fathom" probe $what a b --data data --sentences 20 --grid 3 --out figures >out.txt 2>err.txt ||
+        fail "$what: $(cat err.txt)"
+    [ -s figures/$what.csv ] || fail "no $what.csv"
+    if command -v gnuplot >/dev/null; then
+        grep -q "</svg>" figures/$what.svg || fail "no $what.svg"
+        [ "$(head -c 8 figures/$what.png | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] || fail "no $what.png"
+        [ ! -s out.txt ] || [ "$(grep -c gnuplot out.txt)" = 0 ] || fail "gnuplot complained: $(cat out.txt)"
+    fi
+    case $what in
+    gradnorm) grep -q "20 sentences drawn" err.txt || fail "nothing is said of the draw" ;;
+    *) [ ! -s err.txt ] || fail "$what: the stored probe set was not taken: $(cat err.txt)" ;;
+    esac
+done
+[ "$(find figures -name 'probe-set*' | wc -l)" = 1 ] || fail "probe sets: $(ls figures)"
+grep -q "^branchnorm,2,2,16,12,decoder,2," figures/gradnorm.csv || fail "a run's newest checkpoint is not step 12"
+
+# the stored set is a batch file, and a draw into nowhere is the same draw
+set_file=$(echo figures/probe-set*)
+"$fathom" probe gradnorm a b --batch "$set_file" --out again.csv >out.txt
+cmp figures/gradnorm.csv again.csv || fail "the stored set gives other numbers"
+"$fathom" probe gradnorm a b --data data --sentences 20 --out again.csv >out.txt
+cmp figures/gradnorm.csv again.csv || fail "drawing again gives other numbers"
+"$fathom" probe gradnorm a b --data data --sentences 20 --seed 2 --out again.csv >out.txt
+cmp -s figures/gradnorm.csv again.csv && fail "another seed draws the same"
+[ -z "$(find . -name '*.tmp')" ] || fail "a temporary file is left"
+"$fathom" trace a/checkpoints/last --batch "$set_file" --out t.safetensors >out.txt
+
+# series: steps in order, theta_0 of the run's seed, the end of the way at (1, 0)
+[ "$(grep ^branchnorm figures/update.csv | cut -d, -f5 | tr '\n' ' ')" = "0 4 8 12 " ] || fail "steps of update.csv"
+grep -q "^branchnorm,2,2,16,0,decoder,2,0,0$" figures/update.csv || fail "theta_0 has moved"
+grep -q "^postln,2,2,16,12,decoder,3,point,1,0," figures/trajectory.csv || fail "the way does not end at (1, 0)"
+[ "$(grep -c ",surface," figures/trajectory.csv)" = 18 ] || fail "surfaces of trajectory.csv"
+sed 's/"step": 4/"step": 0/' a/checkpoints/step-00000004/config.json >c.json
+"$fathom" init --config c.json --seed 1 --out start 2>err.txt
+"$fathom" probe update a --init start --batch "$set_file" --out given.csv >out.txt
+grep -v ^postln figures/update.csv | cmp - given.csv || fail "--init of the same start gives other numbers"
+"$fathom" probe update start a/checkpoints/step-00000012 a/checkpoints/step-00000004 \
+    a/checkpoints/step-00000008 --batch "$set_file" --out models.csv >out.txt
+cmp given.csv models.csv || fail "models by name give other numbers"
+"$fathom" probe trajectory a --proj angle --batch "$set_file" --out angle.csv >out.txt
+[ "$(wc -l <angle.csv)" = 5 ] || fail "angle.csv"
+
+# shellcheck disable=SC2086
+"$fathom" train data --save-dir c --method branchnorm --method-option steps=8 --restore-file start \
+    $small >out.txt 2>err.txt
+refused 2 "began from other weights" "$fathom" probe update c --batch "$set_file" --out x.csv
+# shellcheck disable=SC2086
+"$fathom" train data --save-dir d --method admin $small >out.txt 2>err.txt
+refused 2 "profiling pass" "$fathom" probe update d --batch "$set_file" --out x.csv
+refused 2 "that of the others is branchnorm" "$fathom" probe update b/checkpoints/step-00000004 \
+    a/checkpoints/step-00000008 --batch "$set_file" --out x.csv
+refused 2 "only 60 sentences" "$fathom" probe gradnorm a --data data --sentences 100 --out x.csv
+refused 2 "is probed with --batch" "$fathom" probe gradnorm "$models/postln-enc" --data data --out x.csv
+refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x.csv
+mkdir empty empty/checkpoints
+refused 2 "has no checkpoints" "$fathom" probe update empty --batch "$set_file" --out x.csv
+[ ! -e x.csv ] || fail "a refused call wrote a file"
