@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 fail() {
-    echo "test_probe: $*" >&2
+    echo "test_probe_cli: $*" >&2
     exit 1
 }
 
