@@ -308,23 +308,23 @@ static void updates_are_measured(void **state) {
             assert_ok(fth_telemetry_update(w.telemetry, t, &batch, 1, true, &u));
         }
         assert_ok(fth_arena_get(w.m.device, w.m.trainer.arenas.master, n, after));
-        double change = 0, size_after = 0;
+        double change = 0, size_before = 0;
         for (int32_t i = 0; i < w.m.model.params.n; i++) {
             const fth_param *p = &w.m.model.params.param[i];
             if (p->stack != FTH_DECODER || p->layer != 1 || p->sub != FTH_CROSS) continue;
             for (int64_t e = p->offset; e < p->offset + fth_param_size(p); e++) {
                 double d = (double)after[e] - (double)before[e];
                 change += d * d;
-                size_after += (double)after[e] * (double)after[e];
+                size_before += (double)before[e] * (double)before[e];
             }
         }
         const fth_telemetry_row *row = fth_telemetry_row_at(w.telemetry, 0);
         int32_t subs = fth_telemetry_sublayers(w.telemetry), cross = 4 + 3 + 1;
         double ratio = (double)row->value[FTH_Q_UPDATE_RATIO * subs + cross];
         double norm = (double)row->value[FTH_Q_PARAM_NORM * subs + cross];
-        assert_true(fabs(norm - sqrt(size_after)) < 1e-5 * norm);
-        if (!(fabs(ratio - sqrt(change / size_after)) < 2e-4 * ratio))
-            fail_msg("decay %d: update ratio %g, not %g", decay, ratio, sqrt(change / size_after));
+        assert_true(fabs(norm - sqrt(size_before)) < 1e-5 * norm);
+        if (!(fabs(ratio - sqrt(change / size_before)) < 2e-4 * ratio))
+            fail_msg("decay %d: update ratio %g, not %g", decay, ratio, sqrt(change / size_before));
         free(before);
         close_watched(&w);
     }

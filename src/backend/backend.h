@@ -90,8 +90,8 @@ typedef struct fth_adam {
 /* What range_sums gives for each range: sums of squares of ... */
 enum {
     FTH_RANGE_GRAD,   /* ... the gradient, as it is */
-    FTH_RANGE_PARAM,  /* ... the parameter */
-    FTH_RANGE_CHANGE, /* ... what the newest update did to it, found from Adam's moments */
+    FTH_RANGE_PARAM,  /* ... the parameter, as it was before the newest update */
+    FTH_RANGE_CHANGE, /* ... what that update did to it, found from Adam's moments */
     FTH_RANGE_SUMS
 };
 
@@ -120,6 +120,8 @@ struct fth_backend {
     fth_err (*memory)(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes);
     /* Runs all operations of ex->graph in order. NULL: the program walks the kernels itself. */
     fth_err (*run)(fth_exec *ex);
+    /* By how many operations its run may let those that run aside (plan.h) end late. */
+    int32_t lag;
     /* Called when a program is made and freed: a place for captured graphs and the like. */
     fth_err (*prepare)(fth_exec *ex);
     void (*unprepare)(fth_exec *ex);

@@ -12,6 +12,7 @@
 #include "cli/verb.h"
 #include "graph/batch_store.h"
 #include "graph/flops.h"
+#include "train/telemetry.h"
 
 #define BENCH_OPTIONS(X)                                                                           \
     X(I64, vocab, "8192", FTH_RANGE(5, 16777216), "words of the vocabulary")                       \
@@ -19,6 +20,8 @@
     X(I64, max_tokens, "1024", FTH_RANGE(1, 16777216), "tokens of the batch, of each side")        \
     X(I64, updates, "10", FTH_RANGE(1, 1000000), "updates to time, after two to warm up")          \
     X(SIZE, memory_budget, "", FTH_ANY, "as in fathom train")                                      \
+    X(BOOL, telemetry, "false", FTH_ANY,                                                           \
+      "time measured updates too, in turn with plain ones (train's --telemetry)")                  \
     X(BOOL, profile, "false", FTH_ANY, "time every kind of operation (operations run one by one)") \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object")
 FTH_OPTIONS(bench_options, "bench", BENCH_OPTIONS)
@@ -29,7 +32,9 @@ typedef struct bench {
     fth_model model;
     fth_trainer trainer;
     fth_batch_store store;
-    double *seconds; /* [updates] */
+    fth_telemetry *telemetry; /* NULL: none */
+    double *seconds;          /* [updates] */
+    double *watched;          /* [updates] with telemetry */
     double startup;
     int64_t before; /* bytes in use before the model was made */
 } bench;
@@ -92,6 +97,7 @@ static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *reci
                              .max_len = b->o->sentence_length,
                              .memory_budget = (int64_t)b->o->memory_budget};
     FTH_TRY(fth_trainer_init(&b->trainer, &b->model, b->device, recipe, &size));
+    if (b->o->telemetry) FTH_TRY(fth_telemetry_new(&b->trainer, &size, &b->telemetry));
     FTH_TRY(fth_trainer_draw(&b->trainer, 1));
     FTH_TRY(fth_batch_store_init(&b->store, (int32_t)src, (int32_t)tgt, (int32_t)b->o->max_tokens));
     if (src) FTH_TRY(fill_side(b, FTH_SRC, config->src_vocab));
@@ -111,6 +117,10 @@ static fth_err measure(bench *b) {
         if (!u.finite) return fth_fail(FTH_DIVERGED, "update %lld is not finite", (long long)i + 1);
         if (i == 0) b->startup += now() - start; /* a first update may prepare things */
         if (i >= warm) b->seconds[i - warm] = now() - start;
+        if (!b->telemetry) continue;
+        start = now();
+        FTH_TRY(fth_telemetry_update(b->telemetry, i + 1, &batch, 1, true, &u));
+        if (i >= warm) b->watched[i - warm] = now() - start;
     }
     return FTH_OK;
 }
@@ -134,12 +144,17 @@ static void print_profile(const bench *b, double total) {
            100 * (total - known) / total);
 }
 
+/* Sorts. */
+static double median_of(double *seconds, int64_t n) {
+    qsort(seconds, (size_t)n, sizeof *seconds, by_value);
+    return n % 2 ? seconds[n / 2] : 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]);
+}
+
 static fth_err report(bench *b) {
     int64_t n = b->o->updates, peak = 0;
     double total = 0;
     for (int64_t i = 0; i < n; i++) total += b->seconds[i];
-    qsort(b->seconds, (size_t)n, sizeof *b->seconds, by_value);
-    double median = n % 2 ? b->seconds[n / 2] : 0.5 * (b->seconds[n / 2 - 1] + b->seconds[n / 2]);
+    double median = median_of(b->seconds, n), watched = median_of(b->watched, n);
     const fth_batch *batch = &b->store.batch;
     double tokens = batch->side[0].rows + batch->side[1].rows;
     double flops = fth_graph_flops(fth_program_graph(b->trainer.program), batch);
@@ -151,10 +166,12 @@ static fth_err report(bench *b) {
         printf("{\"tokens_per_s\": %.6g, \"ms_per_update\": %.6g, \"tflops\": %.6g, "
                "\"peak_bytes\": %lld, \"planned_bytes\": %.0f, \"parameters\": %.0f, "
                "\"startup_s\": %.4g, \"recomputed_layers\": %d, \"device\": \"%s\", "
-               "\"threads\": %d}\n",
+               "\"threads\": %d",
                tokens / median, 1e3 * median, flops / median / 1e12, (long long)peak, planned,
                parameters, b->startup, fth_program_recomputed(b->trainer.program),
                b->device->backend->name, b->device->threads);
+        if (b->telemetry) printf(", \"ms_per_watched_update\": %.6g", 1e3 * watched);
+        printf("}\n");
         return FTH_OK;
     }
     printf("%.1f M parameters on %s, %d threads\n", parameters / 1e6, b->device->backend->name,
@@ -163,6 +180,9 @@ static fth_err report(bench *b) {
            1e3 * median, (long long)n, flops / median / 1e9);
     printf("memory: planned %.1f MiB, measured %.1f MiB; start-up %.2f s\n", planned / 1048576,
            (double)peak / 1048576, b->startup);
+    if (b->telemetry)
+        printf("measured updates: %.1f ms, so --telemetry 10 costs %.2f %%\n", 1e3 * watched,
+               10 * (watched / median - 1));
     if (b->o->profile) print_profile(b, total);
     return FTH_OK;
 }
@@ -187,13 +207,15 @@ static fth_err bench_train(const bench_options *o, const fth_model_options *m,
     config.tgt_vocab = config.arch == FTH_ENC ? 0 : (int32_t)o->vocab;
     if (config.max_positions < o->sentence_length)
         config.max_positions = (int32_t)o->sentence_length;
-    b.seconds = calloc((size_t)o->updates, sizeof *b.seconds);
+    b.seconds = calloc((size_t)o->updates * 2, sizeof *b.seconds);
     if (!b.seconds)
         return fth_fail(FTH_NO_MEMORY, "no memory for %lld times", (long long)o->updates);
+    b.watched = b.seconds + o->updates;
     fth_err err = fth_device_open(d->device, d->precision, (int)d->threads, &b.device);
     if (err == FTH_OK) err = set_up(&b, &config, &recipe);
     if (err == FTH_OK) err = measure(&b);
     if (err == FTH_OK) err = report(&b);
+    fth_telemetry_free(b.telemetry);
     fth_trainer_fini(&b.trainer);
     fth_batch_store_fini(&b.store);
     fth_model_fini(&b.model);

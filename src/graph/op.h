@@ -187,6 +187,6 @@ enum {                     /* watch_entropy, with the attributes of the attentio
        WATCH_ENTROPY_N_IN
 }; /* out [1, 2] full: sum of entropies in nats, how many (one for each row looked at and head) */
 /* Entropy looks at rows 0, s, 2 s, ... with s = ceil(rows / this): at most so many. */
-enum { FTH_WATCH_QUERIES = 256 };
+enum { FTH_WATCH_QUERIES = 64 };
 
 #endif

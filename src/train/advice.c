@@ -18,6 +18,7 @@ const char *fth_fault_rule(fth_fault_kind kind) {
 /* Thresholds. doc/telemetry.md says where they come from. */
 #define LARGE_UPDATE 0.1  /* a healthy update moves a sub-layer's parameters by less */
 #define TINY_UPDATE  1e-5 /* with less, a thousand updates move them by a hundredth */
+#define GROWN        3.0  /* parameters that have so many times their first size */
 #define JUMP         10.0 /* of the gradient norm over its median */
 #define LOST_GRADIENT                                                                              \
     0.05          /* of the layer with the largest gradient, in the one with the smallest */
@@ -31,12 +32,25 @@ static int rate(const fth_evidence *e, char *text, size_t size) {
     return snprintf(text, size,
                     "one update changed the parameters of %s by %.0f %% of their size (healthy "
                     "updates stay below %.0f %%): a smaller rate, --lr %.2g instead of %.2g",
-                    e->update_where, 100 * e->update_ratio, 100 * LARGE_UPDATE, e->peak_lr / 4,
-                    e->peak_lr);
+                    e->update_where, 100 * e->update_ratio, 100 * LARGE_UPDATE,
+                    e->peak_lr * fmin(0.25, LARGE_UPDATE / 2 / e->update_ratio), e->peak_lr);
+}
+
+static int growth(const fth_evidence *e, char *text, size_t size) {
+    if (!(e->growth > GROWN)) return 0;
+    return snprintf(text, size,
+                    "parameters are %.1f times as large as at the first measured update: the rate "
+                    "threw the model far off its start, --lr %.2g instead of %.2g",
+                    e->growth, e->peak_lr / 4, e->peak_lr);
+}
+
+static bool is_slow(const fth_evidence *e) {
+    return e->kind == FTH_FAULT_UNLEARNED && e->usual_update_ratio < TINY_UPDATE &&
+           !(e->growth > 2);
 }
 
 static int too_slow(const fth_evidence *e, char *text, size_t size) {
-    if (e->kind != FTH_FAULT_UNLEARNED || !(e->usual_update_ratio < TINY_UPDATE)) return 0;
+    if (!is_slow(e)) return 0;
     return snprintf(text, size,
                     "an update changes parameters by %.1e of their size at most places: the rate "
                     "%.2g is too small to learn anything, a larger --lr or a shorter warm-up",
@@ -64,7 +78,7 @@ static int method(const fth_evidence *e, char *text, size_t size) {
 }
 
 static int warmup(const fth_evidence *e, char *text, size_t size) {
-    if (e->kind == FTH_FAULT_UNLEARNED && e->usual_update_ratio < TINY_UPDATE) return 0;
+    if (is_slow(e)) return 0;
     if (e->warmup > 0 && e->update > 4 * e->warmup) return 0;
     long long longer = e->warmup > 100 ? 4 * (long long)e->warmup : 400;
     if (e->warmup == 0)
@@ -102,11 +116,12 @@ static int sharp(const fth_evidence *e, char *text, size_t size) {
 }
 
 static int longer(const fth_evidence *e, char *text, size_t size) {
-    if (e->kind != FTH_FAULT_UNLEARNED || !(e->loss_last < e->loss_first - 0.1)) return 0;
-    return snprintf(text, size,
-                    "the loss was still falling (%.2f to %.2f in the measured updates): more "
-                    "updates, --max-update %lld",
-                    e->loss_first, e->loss_last, (long long)(4 * e->max_update));
+    if (e->kind != FTH_FAULT_UNLEARNED || !(e->loss_last < e->loss_middle - 0.1)) return 0;
+    return snprintf(
+        text, size,
+        "the loss was still falling (%.2f to %.2f in the later half of the measured updates): more "
+        "updates, --max-update %lld",
+        e->loss_middle, e->loss_last, (long long)(4 * e->max_update));
 }
 
 /* When nothing else can be said. */
@@ -123,9 +138,10 @@ json_t *fth_advice(const fth_evidence *e) {
     static const struct {
         const char *name;
         rule_text *text;
-    } rules[] = {{"schedule", schedule}, {"rate", rate},     {"too slow", too_slow},
-                 {"method", method},     {"clip", clip},     {"dead", dead},
-                 {"sharp", sharp},       {"longer", longer}, {"warm-up", warmup}};
+    } rules[] = {{"schedule", schedule}, {"rate", rate},     {"growth", growth},
+                 {"too slow", too_slow}, {"method", method}, {"clip", clip},
+                 {"dead", dead},         {"sharp", sharp},   {"longer", longer},
+                 {"warm-up", warmup}};
     json_t *list = json_array();
     char text[400];
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -29,6 +29,7 @@ typedef struct fth_evidence {
     double update_ratio;       /* largest of a sub-layer in the rows */
     double usual_update_ratio; /* median over the sub-layers of the newest row */
     char update_where[64];     /* the sub-layer of update_ratio */
+    double growth;             /* median over sub-layers of parameter norm, newest over first */
     /* Of the first row, in the stack whose sub-layers differ most: smallest over largest gradient
      * norm of its layers. */
     double carried;
@@ -36,7 +37,7 @@ typedef struct fth_evidence {
     double encoder_cosine;
     double dead;  /* share of the feed-forwards whose activations are almost all 0 */
     double sharp; /* share of the attentions that look at one position only */
-    double loss_first, loss_last; /* of the oldest and the newest row */
+    double loss_middle, loss_last; /* of the row in the middle of those kept, and of the newest */
     /* A method whose branches grow: its alpha now and the length of its schedule; 0: none. */
     double alpha;
     int64_t schedule;

@@ -67,12 +67,11 @@ static double usual(const fth_telemetry *w, int32_t age, fth_quantity q, int32_t
     return n < 3 ? NAN : median(before, n);
 }
 
-/* Does the number of one quantity show something? */
+/* Does the finite number of one quantity show something? */
 static fth_symptom symptom_of(const fth_telemetry *w, int32_t age, fth_quantity q, int32_t sub,
                               double *normal) {
     double x = value_at(w, age, q, sub);
     *normal = NAN;
-    if (!isfinite(x)) return FTH_SYMPTOM_NONFINITE;
     switch (q) {
     case FTH_Q_UPDATE_RATIO: return x > 0.5 ? FTH_SYMPTOM_UPDATE : FTH_NO_SYMPTOM;
     case FTH_Q_GRAD_NORM:
@@ -90,32 +89,63 @@ static fth_symptom symptom_of(const fth_telemetry *w, int32_t age, fth_quantity 
     }
 }
 
+static bool is_bad(const fth_telemetry *w, int32_t age, int q, int32_t sub) {
+    return fth_telemetry_has(w, (fth_quantity)q, sub) &&
+           !isfinite(value_at(w, age, (fth_quantity)q, sub));
+}
+
+/* The first number of a row that is not finite, in the order in which an update makes them: values
+ * from the bottom up, their gradients from the top down, then what concerns parameters. */
+static bool find_nonfinite(const fth_telemetry *w, int32_t age, fth_first_fault *f) {
+    static const fth_quantity forward[] = {FTH_Q_LN_INPUT_NORM, FTH_Q_ENTROPY, FTH_Q_FFN_NONZERO,
+                                           FTH_Q_BRANCH_RATIO, FTH_Q_COSINE};
+    int32_t n = fth_telemetry_sublayers(w);
+    for (f->sublayer = 0; f->sublayer < n; f->sublayer++)
+        for (size_t k = 0; k < sizeof forward / sizeof *forward; k++)
+            if (is_bad(w, age, f->quantity = forward[k], f->sublayer)) return true;
+    f->quantity = FTH_Q_OUTPUT_GRAD_NORM;
+    for (f->sublayer = n - 1; f->sublayer >= 0; f->sublayer--)
+        if (is_bad(w, age, f->quantity, f->sublayer)) return true;
+    for (f->sublayer = 0; f->sublayer < n; f->sublayer++)
+        for (int q = 0; q < FTH_N_QUANTITIES; q++)
+            if (is_bad(w, age, f->quantity = (fth_quantity)q, f->sublayer)) return true;
+    return false;
+}
+
+/* The first symptom of a row whose numbers are finite, from the bottom up. */
+static bool find_symptom(const fth_telemetry *w, int32_t age, fth_first_fault *f) {
+    for (f->sublayer = 0; f->sublayer < fth_telemetry_sublayers(w); f->sublayer++)
+        for (int q = 0; q < FTH_N_QUANTITIES; q++) {
+            if (!fth_telemetry_has(w, (fth_quantity)q, f->sublayer)) continue;
+            f->quantity = (fth_quantity)q;
+            f->symptom = symptom_of(w, age, f->quantity, f->sublayer, &f->usual);
+            if (f->symptom != FTH_NO_SYMPTOM) return true;
+        }
+    return false;
+}
+
 fth_first_fault fth_find_first_fault(const fth_telemetry *w) {
-    for (int32_t age = fth_telemetry_rows(w) - 1; age >= 0; age--)
-        for (int32_t i = 0; i < fth_telemetry_sublayers(w); i++)
-            for (int q = 0; q < FTH_N_QUANTITIES; q++) {
-                double normal;
-                if (!fth_telemetry_has(w, (fth_quantity)q, i)) continue;
-                fth_symptom s = symptom_of(w, age, (fth_quantity)q, i, &normal);
-                if (s == FTH_NO_SYMPTOM) continue;
-                return (fth_first_fault){.symptom = s,
-                                         .quantity = (fth_quantity)q,
-                                         .sublayer = i,
-                                         .update = fth_telemetry_row_at(w, age)->update,
-                                         .value = value_at(w, age, (fth_quantity)q, i),
-                                         .usual = normal};
-            }
+    for (int32_t age = fth_telemetry_rows(w) - 1; age >= 0; age--) {
+        fth_first_fault f = {.symptom = FTH_SYMPTOM_NONFINITE, .usual = NAN};
+        if (!find_nonfinite(w, age, &f) && !find_symptom(w, age, &f)) continue;
+        f.update = fth_telemetry_row_at(w, age)->update;
+        f.value = value_at(w, age, f.quantity, f.sublayer);
+        return f;
+    }
     return (fth_first_fault){.symptom = FTH_NO_SYMPTOM, .sublayer = -1};
 }
 
 /* ---- evidence ---- */
 
-/* Norm of a layer's gradient in the oldest row. */
+static double first_value(const fth_telemetry *w, fth_quantity q, int32_t sub) {
+    return (double)fth_telemetry_first(w)->value[(int32_t)q * fth_telemetry_sublayers(w) + sub];
+}
+
+/* Norm of a layer's gradient in the first row. */
 static double layer_norm(const fth_telemetry *w, int32_t first, int32_t each) {
-    int32_t oldest = fth_telemetry_rows(w) - 1;
     double squares = 0;
     for (int32_t i = first; i < first + each; i++) {
-        double x = value_at(w, oldest, FTH_Q_GRAD_NORM, i);
+        double x = first_value(w, FTH_Q_GRAD_NORM, i);
         squares += x * x;
     }
     return sqrt(squares);
@@ -138,7 +168,8 @@ static void look_at_gradients(const fth_config *c, const fth_telemetry *w, fth_e
     }
 }
 
-/* Largest update of a sub-layer in all rows, the usual one of the newest. */
+/* Largest update of a sub-layer in all rows, the usual one of the newest, and how the parameters
+ * have grown. */
 static void look_at_updates(const fth_config *c, const fth_telemetry *w, double *sorted,
                             fth_evidence *e) {
     int32_t n = fth_telemetry_sublayers(w);
@@ -153,6 +184,9 @@ static void look_at_updates(const fth_config *c, const fth_telemetry *w, double 
         }
     for (int32_t i = 0; i < n; i++) sorted[i] = value_at(w, 0, FTH_Q_UPDATE_RATIO, i);
     e->usual_update_ratio = median(sorted, n);
+    for (int32_t i = 0; i < n; i++)
+        sorted[i] = value_at(w, 0, FTH_Q_PARAM_NORM, i) / first_value(w, FTH_Q_PARAM_NORM, i);
+    e->growth = median(sorted, n);
 }
 
 /* Share of the sub-layers that have a quantity in which it is below a limit, in the newest row. */
@@ -181,7 +215,7 @@ static fth_err look_at_rows(const fth_config *c, const fth_telemetry *w, fth_evi
     if (isnan(e->encoder_cosine)) e->encoder_cosine = fth_telemetry_row_at(w, 0)->encoder_cosine;
     e->dead = share_below(w, FTH_Q_FFN_NONZERO, 0.01);
     e->sharp = share_below(w, FTH_Q_ENTROPY, 0.02);
-    e->loss_first = fth_telemetry_row_at(w, rows - 1)->what.nll;
+    e->loss_middle = fth_telemetry_row_at(w, rows / 2)->what.nll;
     e->loss_last = fth_telemetry_row_at(w, 0)->what.nll;
     return FTH_OK;
 }
@@ -208,11 +242,12 @@ static fth_err gather(const fth_trainer *t, const fth_telemetry *w, const fth_fa
                         .usual_gnorm = NAN,
                         .update_ratio = NAN,
                         .usual_update_ratio = NAN,
+                        .growth = NAN,
                         .carried = NAN,
                         .encoder_cosine = f->encoder_cosine,
                         .dead = NAN,
                         .sharp = NAN,
-                        .loss_first = NAN,
+                        .loss_middle = NAN,
                         .loss_last = NAN,
                         .alpha = slots[0]};
     if (t->recipe.schedule.kind == FTH_INVERSE_SQRT_NOWARMUP) e->warmup = 0;

@@ -31,7 +31,8 @@ typedef struct fth_place {
 void fth_place_text(const fth_place *p, char *text, size_t size);
 fth_place fth_sublayer_place(const fth_config *c, int32_t sublayer);
 
-/* The first sub-layer that shows a symptom: first in time, then from the bottom. */
+/* The first sub-layer that shows a symptom: first in time; in one row numbers that are not finite
+ * come first, in the order of the update, then symptoms from the bottom up. */
 typedef struct fth_first_fault {
     fth_symptom symptom;
     fth_quantity quantity;

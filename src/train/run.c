@@ -61,28 +61,41 @@ static fth_err no_memory(void) {
 
 /* ---- opening ---- */
 
-/* Vocabularies and special ids come from the data. */
-static fth_err complete_config(run *r, fth_config *c) {
-    const fth_data_side *tgt = &r->train->side[r->train->n_sides - 1], *src = &r->train->side[0];
-    if (c->arch == FTH_ENCDEC && r->train->n_sides != 2)
+fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const fth_dataset *data,
+                       fth_config *c) {
+    const fth_data_side *tgt = &data->side[data->n_sides - 1], *src = &data->side[0];
+    *c = spec->config;
+    if (c->arch == FTH_ENCDEC && data->n_sides != 2)
         return fth_fail(FTH_BAD_INPUT,
                         "%s: has one side, --arch encdec needs source and target; use --arch dec",
-                        r->spec->data);
+                        spec->data);
     if (c->arch == FTH_ENC)
         return fth_fail(FTH_USAGE, "--arch enc: training from a data set is not offered for "
                                    "encoder-only models; use encdec or dec");
     c->src_vocab = c->arch == FTH_ENCDEC ? src->vocab : 0;
     c->tgt_vocab = tgt->vocab;
-    if (c->arch == FTH_ENCDEC && r->folder.separate && c->share == FTH_SHARE_ALL)
+    if (c->arch == FTH_ENCDEC && folder->separate && c->share == FTH_SHARE_ALL)
         return fth_fail(FTH_USAGE,
                         "--share all: needs a joint vocabulary, %s has one for each "
                         "side; use --share dec or none",
-                        r->spec->data);
+                        spec->data);
     c->bos = tgt->special.bos;
     c->pad = tgt->special.pad;
     c->eos = tgt->special.eos;
     c->unk = tgt->special.unk;
+    if (spec->block > c->max_positions)
+        return fth_fail(FTH_USAGE, "blocks of %lld tokens are longer than --max-positions %d",
+                        (long long)spec->block, c->max_positions);
     return FTH_OK;
+}
+
+fth_err fth_run_batcher(const fth_run_spec *s, const fth_dataset *data, fth_batcher **out) {
+    fth_batch_options options = {.max_tokens = (int32_t)s->max_tokens,
+                                 .max_length = s->config.max_positions,
+                                 .strict = s->strict,
+                                 .seed = s->recipe.seed,
+                                 .block = (int32_t)s->block};
+    return fth_batcher_new(data, &options, out);
 }
 
 static fth_err open_data(run *r) {
@@ -90,32 +103,28 @@ static fth_err open_data(run *r) {
     FTH_TRY(fth_folder_open(&r->folder, s->data));
     FTH_TRY(fth_folder_split(&r->folder, FTH_TRAIN, &r->train));
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
-    fth_batch_options options = {.max_tokens = (int32_t)s->max_tokens,
-                                 .max_length = s->config.max_positions,
-                                 .strict = s->strict,
-                                 .seed = s->recipe.seed,
-                                 .block = (int32_t)s->block};
-    return fth_batcher_new(r->train, &options, &r->batcher);
+    return fth_run_batcher(s, r->train, &r->batcher);
 }
 
-/* Tokens of the longest sentence that a batch can have. */
-static int64_t longest(const run *r) {
-    if (r->spec->block > 0) return r->spec->block;
+int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
+                        const fth_dataset *valid) {
+    if (spec->block > 0) return spec->block;
     int64_t most = 0;
-    const fth_dataset *sets[2] = {r->train, r->valid};
+    const fth_dataset *sets[2] = {train, valid};
     for (int i = 0; i < 2; i++)
         for (int s = 0; sets[i] && s < sets[i]->n_sides; s++)
             if (sets[i]->side[s].longest + 1 > most) most = sets[i]->side[s].longest + 1;
-    if (most > r->spec->config.max_positions) most = r->spec->config.max_positions;
-    return most < r->spec->max_tokens ? most : r->spec->max_tokens;
+    if (most > spec->config.max_positions) most = spec->config.max_positions;
+    return most < spec->max_tokens ? most : spec->max_tokens;
+}
+
+static int64_t longest(const run *r) {
+    return fth_run_longest(r->spec, r->train, r->valid);
 }
 
 static fth_err open_model(run *r) {
-    fth_config config = r->spec->config;
-    FTH_TRY(complete_config(r, &config));
-    if (r->spec->block > config.max_positions)
-        return fth_fail(FTH_USAGE, "blocks of %lld tokens are longer than --max-positions %d",
-                        (long long)r->spec->block, config.max_positions);
+    fth_config config;
+    FTH_TRY(fth_run_config(r->spec, &r->folder, r->train, &config));
     const fth_method *method = fth_method_find(config.method);
     if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
         method->settle(&config);

@@ -4,6 +4,7 @@
 #define FTH_TRAIN_RUN_H
 
 #include "base/log.h"
+#include "data/batcher.h"
 #include "data/folder.h"
 #include "train/trainer.h"
 
@@ -26,6 +27,14 @@ typedef struct fth_run_spec {
     bool strict;
     bool reset_schedule; /* with restore_file: the method's schedule begins anew */
 } fth_run_spec;
+
+/* Parts of its beginning: the configuration with the vocabularies and special ids of the data; the
+ * batches; the longest sentence that one can have. */
+fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const fth_dataset *data,
+                       fth_config *out);
+fth_err fth_run_batcher(const fth_run_spec *spec, const fth_dataset *data, fth_batcher **out);
+int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
+                        const fth_dataset *valid);
 
 /* How a run ended. */
 typedef struct fth_run_result {

@@ -33,8 +33,8 @@ struct fth_telemetry {
     double *range_sums;    /* [n_ranges, FTH_RANGE_SUMS] */
     int32_t n_ranges;
     double *sub_sums; /* [n_sub + 1, FTH_RANGE_SUMS] */
-    float *numbers;   /* [FTH_TELEMETRY_ROWS, FTH_N_QUANTITIES, n_sub] */
-    fth_telemetry_row row[FTH_TELEMETRY_ROWS];
+    float *numbers;   /* [FTH_TELEMETRY_ROWS + 1, FTH_N_QUANTITIES, n_sub], the first row last */
+    fth_telemetry_row row[FTH_TELEMETRY_ROWS], first;
     int64_t n_rows; /* ever made; row n - 1 is at (n - 1) % FTH_TELEMETRY_ROWS */
 };
 
@@ -267,6 +267,11 @@ static void add_row(fth_telemetry *w, int64_t update, const fth_update *u) {
             row->value[q * w->n_sub + i] = fth_telemetry_has(w, (fth_quantity)q, i)
                                                ? (float)number(w, (fth_quantity)q, i)
                                                : NAN;
+    if (w->n_rows > 1) return;
+    size_t n = (size_t)FTH_N_QUANTITIES * (size_t)w->n_sub;
+    w->first = *row;
+    w->first.value = w->numbers + FTH_TELEMETRY_ROWS * n;
+    memcpy(w->first.value, row->value, sizeof *row->value * n);
 }
 
 fth_err fth_telemetry_update(fth_telemetry *w, int64_t update, const fth_batch *const *batches,
@@ -294,6 +299,10 @@ const fth_telemetry_row *fth_telemetry_row_at(const fth_telemetry *w, int32_t i)
     return &w->row[(w->n_rows - 1 - i) % FTH_TELEMETRY_ROWS];
 }
 
+const fth_telemetry_row *fth_telemetry_first(const fth_telemetry *w) {
+    return w->n_rows > 0 ? &w->first : NULL;
+}
+
 double fth_telemetry_rest(const fth_telemetry *w) {
     return w->sub_sums[w->n_sub * FTH_RANGE_SUMS + FTH_RANGE_GRAD];
 }
@@ -317,7 +326,7 @@ fth_err fth_telemetry_new(fth_trainer *trainer, const fth_trainer_spec *spec, ft
     w->newest = calloc((size_t)w->columns, sizeof *w->newest);
     w->sums = calloc((size_t)w->columns, sizeof *w->sums);
     w->sub_sums = calloc((n + 1) * FTH_RANGE_SUMS, sizeof *w->sub_sums);
-    w->numbers = calloc(numbers * FTH_TELEMETRY_ROWS, sizeof *w->numbers);
+    w->numbers = calloc(numbers * (FTH_TELEMETRY_ROWS + 1), sizeof *w->numbers);
     fth_err err = FTH_OK;
     if (!w->has || !w->newest || !w->sums || !w->sub_sums || !w->numbers)
         err = fth_fail(FTH_NO_MEMORY, "no memory for telemetry of %d sub-layers", w->n_sub);

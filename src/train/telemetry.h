@@ -44,6 +44,8 @@ int32_t fth_telemetry_sublayers(const fth_telemetry *w);
 /* Rows that are there, and row i of them, 0 the newest. */
 int32_t fth_telemetry_rows(const fth_telemetry *w);
 const fth_telemetry_row *fth_telemetry_row_at(const fth_telemetry *w, int32_t i);
+/* The very first row, which is kept for good; NULL: there is none. */
+const fth_telemetry_row *fth_telemetry_first(const fth_telemetry *w);
 /* Whether sub-layer i (counted as in a row) has the quantity. */
 bool fth_telemetry_has(const fth_telemetry *w, fth_quantity q, int32_t i);
 

@@ -38,6 +38,13 @@ typedef struct op_list {
     int32_t n;
 } op_list;
 
+/* Watch operations do not wait for one another: each is one thread's, and only the host reads what
+ * they write. */
+static bool is_watch(const fth_op *op) {
+    return op->kind == FTH_KIND_watch || op->kind == FTH_KIND_watch_positions ||
+           op->kind == FTH_KIND_watch_entropy;
+}
+
 /* Every thread walks the whole list. */
 static void walk(const fth_team *team, void *context) {
     const op_list *list = context;
@@ -45,6 +52,7 @@ static void walk(const fth_team *team, void *context) {
     const unsigned mode = flush_tiny();
     for (int32_t i = 0; i < list->n; i++) {
         table->part[list->op[i].kind](list->ex, &list->op[i], team);
+        if (i + 1 < list->n && is_watch(&list->op[i]) && is_watch(&list->op[i + 1])) continue;
         fth_team_wait(team);
     }
     restore_tiny(mode);

@@ -180,12 +180,12 @@ static __global__ void __launch_bounds__(FLAT_THREADS) range_kernel(adam_args a,
     const float undo = 1.0f / (1.0f - decay);
     double sums[FTH_RANGE_SUMS] = {0};
     for (int64_t i = range.begin + threadIdx.x; i < range.end; i += FLAT_THREADS) {
-        const float g = a.grad[i], theta = a.master[i];
         const float moved = step == 0.0f ? 0.0f : step * a.m[i] / (sqrtf(a.v[i]) + a.eps);
-        const float change = moved + decay * (theta + moved) * undo;
-        sums[0] += (double)g * g;
-        sums[1] += (double)theta * theta;
-        sums[2] += (double)change * change;
+        const float g = a.grad[i], old = (a.master[i] + moved) * undo;
+        const float change = moved + decay * old;
+        sums[FTH_RANGE_GRAD] += (double)g * g;
+        sums[FTH_RANGE_PARAM] += (double)old * old;
+        sums[FTH_RANGE_CHANGE] += (double)change * change;
     }
     for (int k = 0; k < FTH_RANGE_SUMS; k++) {
         const double sum = block_sum(sums[k]);

@@ -62,9 +62,9 @@ fth_err fth_ref_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam 
             if (lr > 0)
                 moved = lr * correction * fth_ref_load(full, a->m, i) /
                         (sqrt(fth_ref_load(full, a->v, i)) + args->eps);
-            const double change = moved + decay * (theta + moved) / (1 - decay);
+            const double old = (theta + moved) / (1 - decay), change = moved + decay * old;
             sums[FTH_RANGE_GRAD] += g * g;
-            sums[FTH_RANGE_PARAM] += theta * theta;
+            sums[FTH_RANGE_PARAM] += old * old;
             sums[FTH_RANGE_CHANGE] += change * change;
         }
     }

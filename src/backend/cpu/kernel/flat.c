@@ -75,11 +75,11 @@ static void range_sums(const fth_arenas *a, const fth_adam *args, const fth_adam
     double grads = 0, params = 0, changes = 0;
 #pragma omp simd reduction(+ : grads, params, changes)
     for (int64_t i = range->begin; i < range->end; i++) {
-        const double g = (double)grad[i], theta = (double)p[i];
         const float moved = step * m[i] / (sqrtf(v[i]) + eps);
-        const double change = (double)(moved + decay * (p[i] + moved) * undo);
+        const double g = (double)grad[i], old = (double)((p[i] + moved) * undo);
+        const double change = (double)moved + (double)decay * old;
         grads += g * g;
-        params += theta * theta;
+        params += old * old;
         changes += change * change;
     }
     out[FTH_RANGE_GRAD] = grads;

@@ -1,43 +1,25 @@
 /* watch.c: the operations that look at values. watch reads each value once, bound by memory or the
- * cache that still holds it; watch_positions reads its value once and writes nothing of size;
- * watch_entropy makes the scores of at most FTH_WATCH_QUERIES query rows again.
+ * cache that still holds it; watch_positions reads its value twice; watch_entropy makes the scores of
+ * at most FTH_WATCH_QUERIES query rows again.
  *
- * Sums go over pieces of fixed size, which are added up in order: they do not depend on the number
- * of threads. */
+ * Several of them follow one another and none reads what another writes: each is done by a single
+ * thread, and threads wait for each other only behind the last one (cpu.c). */
 #include "backend/cpu/kernel/kernel.h"
 
 #include "backend/cpu/kernel/math.h"
 
-enum { PIECE = 16 }; /* rows of a piece */
-
-static double *parts_of(const fth_exec *ex) {
-    return ex->scratch; /* [pieces, 2] */
+/* Whether the operation is this thread's: they take turns. */
+static bool is_mine(const fth_exec *ex, const fth_op *op, const fth_team *team) {
+    return (op - ex->graph->op) % team->n_threads == team->thread;
 }
 
-static int64_t rows_at_most(const fth_graph *g, fth_val v, const int64_t *capacity) {
-    const fth_value *value = &g->value[v];
-    return value->extent == FTH_ROWS_FIXED ? value->rows : capacity[value->extent];
-}
-
-/* Adds up the parts in order and writes the sums; roots: which of them are sums of squares. */
-static void finish(fth_exec *ex, const fth_op *op, const fth_team *team, int64_t pieces,
-                   unsigned roots) {
-    fth_team_wait(team);
-    if (team->thread != 0) return;
-    const double *parts = parts_of(ex);
-    double sums[2] = {0};
-    for (int64_t i = 0; i < 2 * pieces; i++) sums[i % 2] += parts[i];
-    for (int k = 0; k < 2; k++)
-        set_element(fth_arg(ex, op->out[WATCH_SUMS]), 0, k,
-                    (float)(roots >> k & 1 ? sqrt(sums[k]) : sums[k]));
+static void put_sums(const fth_exec *ex, const fth_op *op, double first, double second) {
+    const fth_tensor *out = fth_arg(ex, op->out[WATCH_SUMS]);
+    set_element(out, 0, 0, (float)first);
+    set_element(out, 0, 1, (float)second);
 }
 
 /* ---- watch ---- */
-
-FTH_SCRATCH(watch) {
-    (void)dev;
-    return (rows_at_most(g, op->in[WATCH_X], capacity) / PIECE + 1) * 2 * (int64_t)sizeof(double);
-}
 
 static float square_of(const real *x, int32_t n) {
     float sum = 0;
@@ -85,62 +67,58 @@ static float coefficient(const fth_exec *ex, const fth_coef *c, fth_val param,
     return c->kind == FTH_COEF_SCALAR ? value * scalar_of(ex, param, 1) : value;
 }
 
-/* What the rows [begin, end) add to the two sums. */
-static void watch_rows(const fth_exec *ex, const fth_op *op, int64_t begin, int64_t end,
-                       double sums[2]) {
+/* What a row adds to the two sums of a ratio. */
+typedef struct ratio {
+    float r, a;
+    const float *r_of, *a_of; /* [width] or NULL */
+} ratio;
+
+static ratio ratio_of(const fth_exec *ex, const fth_op *op) {
+    ratio c = {0};
+    if (op->u.watch.what != FTH_WATCH_RATIO) return c;
+    c.r = coefficient(ex, &op->u.watch.r, op->in[WATCH_R], &c.r_of);
+    c.a = coefficient(ex, &op->u.watch.a, op->in[WATCH_A], &c.a_of);
+    return c;
+}
+
+FTH_PART(watch) {
+    if (!is_mine(ex, op, team)) return;
+    const fth_tensor *t = fth_arg(ex, op->in[WATCH_X]);
     const rows x = rows_of(ex, op->in[WATCH_X]), f = rows_of(ex, op->in[WATCH_F]);
-    const int32_t width = fth_arg(ex, op->in[WATCH_X])->width;
-    const float *r_of = NULL, *a_of = NULL;
-    float r = 1, a = 1;
-    if (op->u.watch.what == FTH_WATCH_RATIO) {
-        r = coefficient(ex, &op->u.watch.r, op->in[WATCH_R], &r_of);
-        a = coefficient(ex, &op->u.watch.a, op->in[WATCH_A], &a_of);
-    }
-    sums[0] = sums[1] = 0;
-    for (int64_t row = begin; row < end; row++) {
+    const int64_t n = fth_rows_now(ex, t);
+    const int32_t width = t->width;
+    const ratio c = ratio_of(ex, op);
+    double first = 0, second = 0;
+    for (int64_t row = 0; row < n; row++) {
         const real *xr = x.data + row * x.ld, *fr = f.data ? f.data + row * f.ld : NULL;
         switch (op->u.watch.what) {
         case FTH_WATCH_NORM: {
             const double square = (double)square_of(xr, width);
-            sums[0] += square;
-            sums[1] += sqrt(square);
+            first += square;
+            second += sqrt(square);
             break;
         }
-        case FTH_WATCH_NONZERO:
-            sums[0] += count_nonzero(xr, width);
-            sums[1] += width;
-            break;
-        case FTH_WATCH_COSINE:
-            sums[0] += cosine(xr, fr, width);
-            sums[1] += 1;
-            break;
+        case FTH_WATCH_NONZERO: first += count_nonzero(xr, width); break;
+        case FTH_WATCH_COSINE: first += cosine(xr, fr, width); break;
         case FTH_WATCH_RATIO:
-            sums[0] += (double)scaled_square(fr, width, a, a_of);
-            sums[1] += (double)scaled_square(xr, width, r, r_of);
+            first += (double)scaled_square(fr, width, c.a, c.a_of);
+            second += (double)scaled_square(xr, width, c.r, c.r_of);
             break;
         }
     }
-}
-
-FTH_PART(watch) {
-    const int64_t n = fth_rows_now(ex, fth_arg(ex, op->in[WATCH_X]));
-    const int64_t pieces = (n + PIECE - 1) / PIECE;
-    const fth_share mine = fth_team_share(team, pieces, 1);
-    for (int64_t i = mine.begin; i < mine.end; i++) {
-        const int64_t begin = i * PIECE, end = begin + PIECE < n ? begin + PIECE : n;
-        watch_rows(ex, op, begin, end, parts_of(ex) + 2 * i);
+    switch (op->u.watch.what) {
+    case FTH_WATCH_NORM: put_sums(ex, op, sqrt(first), second); break;
+    case FTH_WATCH_NONZERO: put_sums(ex, op, first, (double)(n * width)); break;
+    case FTH_WATCH_COSINE: put_sums(ex, op, first, (double)n); break;
+    case FTH_WATCH_RATIO: put_sums(ex, op, sqrt(first), sqrt(second)); break;
     }
-    static const unsigned roots[] = {[FTH_WATCH_NORM] = 1, [FTH_WATCH_RATIO] = 3};
-    finish(ex, op, team, pieces, roots[op->u.watch.what]);
 }
 
 /* ---- watch_positions ---- */
 
-/* Parts, then each thread's sum of rows. */
 FTH_SCRATCH(watch_positions) {
-    const int64_t rows = rows_at_most(g, op->in[WATCH_POSITIONS_X], capacity);
-    return whole_lines(4 * (rows + 1)) * (int64_t)sizeof(float) +
-           threads_scratch_bytes(dev, g->value[op->in[WATCH_POSITIONS_X]].width);
+    (void)capacity;
+    return threads_scratch_bytes(dev, g->value[op->in[WATCH_POSITIONS_X]].width);
 }
 
 /* (|sum u|^2 - sum |u|^2) / (n (n - 1)) of the rows u scaled to length 1; total: [width] */
@@ -162,33 +140,22 @@ static double sentence_cosine(const rows x, int32_t width, int64_t begin, int64_
 }
 
 FTH_PART(watch_positions) {
+    if (!is_mine(ex, op, team)) return;
     const fth_tensor *t = fth_arg(ex, op->in[WATCH_POSITIONS_X]);
     const rows x = rows_of(ex, op->in[WATCH_POSITIONS_X]);
     const int32_t *offsets = ex->batch.side[op->u.watch.side].offsets;
-    const int32_t n = ex->batch.n_sent;
-    float *total = (float *)ex->scratch + whole_lines(4 * (t->rows + 1)) +
-                   team->thread * whole_lines(t->width);
-    /* Sentences of one position have no pair and no part: there are at most rows / 2 parts. */
-    int64_t part = 0;
-    const fth_share mine = fth_team_share(team, n, 1);
-    for (int32_t s = 0; s < n; s++) {
-        if (offsets[s + 1] - offsets[s] < 2) continue;
-        if (s >= mine.begin && s < mine.end) {
-            parts_of(ex)[2 * part] =
-                sentence_cosine(x, t->width, offsets[s], offsets[s + 1], total);
-            parts_of(ex)[2 * part + 1] = 1;
-        }
-        part++;
+    float *total = thread_scratch(ex, team->thread, t->width); /* [width] */
+    double cosines = 0;
+    int64_t sentences = 0;
+    for (int32_t s = 0; s < ex->batch.n_sent; s++) {
+        if (offsets[s + 1] - offsets[s] < 2) continue; /* no pair of positions */
+        cosines += sentence_cosine(x, t->width, offsets[s], offsets[s + 1], total);
+        sentences++;
     }
-    finish(ex, op, team, part, 0);
+    put_sums(ex, op, cosines, (double)sentences);
 }
 
 /* ---- watch_entropy ---- */
-
-FTH_SCRATCH(watch_entropy) {
-    (void)dev, (void)g, (void)op, (void)capacity;
-    return FTH_WATCH_QUERIES * 2 * (int64_t)sizeof(double);
-}
 
 /* One query row: where its keys and pairs are. */
 typedef struct query {
@@ -217,27 +184,23 @@ static double entropy(const fth_exec *ex, const fth_op *op, const query *at, int
 }
 
 FTH_PART(watch_entropy) {
+    if (!is_mine(ex, op, team)) return;
     const int64_t n = fth_rows_now(ex, fth_arg(ex, op->in[WATCH_ENTROPY_Q]));
     const int64_t step = (n + FTH_WATCH_QUERIES - 1) / FTH_WATCH_QUERIES;
-    const int64_t queries = step ? (n + step - 1) / step : 0;
     const int32_t *q_off = ex->batch.side[op->u.attention.q_side].offsets;
     const int32_t *k_off = ex->batch.side[op->u.attention.k_side].offsets;
-    const fth_share mine = fth_team_share(team, queries, 1);
-    int64_t first_pair = 0;
+    int64_t first_pair = 0, queries = 0;
     int32_t s = 0;
-    for (int64_t i = 0; i < mine.end; i++) {
-        const int64_t row = i * step;
+    double sum = 0;
+    for (int64_t row = 0; row < n; row += step) {
         for (; row >= q_off[s + 1]; s++)
             first_pair += (int64_t)(q_off[s + 1] - q_off[s]) * (k_off[s + 1] - k_off[s]);
-        if (i < mine.begin) continue;
         const int64_t keys = k_off[s + 1] - k_off[s], within = row - q_off[s];
         const query at = {row, k_off[s], op->u.attention.causal ? within + 1 : keys,
                           first_pair + within * keys};
-        double *part = parts_of(ex) + 2 * i;
-        part[0] = 0;
-        part[1] = op->u.attention.heads;
         for (int32_t head = 0; head < op->u.attention.heads; head++)
-            part[0] += entropy(ex, op, &at, head);
+            sum += entropy(ex, op, &at, head);
+        queries++;
     }
-    finish(ex, op, team, queries, 0);
+    put_sums(ex, op, sum, (double)(queries * op->u.attention.heads));
 }
