@@ -1,0 +1,296 @@
+/* sweep.c: fathom sweep SPEC.yaml: a grid of runs, and the tables that come of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/groups.h"
+#include "cli/sweep_figure.h"
+#include "cli/verb.h"
+#include "sweep/data.h"
+#include "sweep/runner.h"
+#include "sweep/table.h"
+
+#define SWEEP_OPTIONS(X)                                                                           \
+    X(STR, out, "", FTH_SHOWN_AS("FOLDER"),                                                        \
+      "where runs and tables go; default: out of the file, or sweep/NAME for NAME.yaml")           \
+    X(I64, jobs, "", FTH_RANGE(1, 1024), "runs at a time; default: jobs of the file, or 1")        \
+    X(I64, limit, "10000", FTH_RANGE(1, 100000), "runs that a grid may have")                      \
+    X(BOOL, dry_run, "false", FTH_ANY, "print the runs and do nothing")                            \
+    X(BOOL, table, "false", FTH_ANY, "make the tables of what is there, without running")          \
+    X(BOOL, quiet, "false", FTH_ANY, "no progress, only warnings")
+FTH_OPTIONS(sweep_options, "sweep", SWEEP_OPTIONS)
+
+typedef struct sweep {
+    const sweep_options *o;
+    fth_sweep_spec spec;
+    fth_sweep_grid grid;
+    fth_str out, data;
+    fth_log log;
+} sweep;
+
+/* ---- is what the file says possible? ---- */
+
+static fth_err check_method(const fth_factor *f, const char *id) {
+    if (fth_method_find(id)) return FTH_OK;
+    const char *names[64];
+    size_t n = 0;
+    for (const fth_method *const *m = fth_methods(); *m && n < 64; m++) names[n++] = (*m)->id;
+    const char *near = fth_nearest(id, names, n);
+    return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: there is no method %.40s%s%s%s", f->file, f->line,
+                    f->label, id, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+/* An option of a method with one of its values, by the rules of the method. */
+static fth_err check_method_option(const fth_factor *f, const char *value) {
+    fth_model_options o = {.arch = "encdec",
+                           .method = f->method,
+                           .share = "all",
+                           .activation = "relu",
+                           .positions = "sinusoidal",
+                           .encoder_layers = 6,
+                           .decoder_layers = 6,
+                           .d_model = 64,
+                           .ffn_dim = 128,
+                           .heads = 2,
+                           .max_positions = 64,
+                           .layer_norm_eps = 1e-5};
+    char *pair = fth_strdup_printf("%s=%s", f->option[0], value);
+    const char *items[] = {pair};
+    fth_config config;
+    fth_method_state state;
+    o.method_option = (fth_list){items, 1};
+    fth_err err =
+        pair ? fth_config_from_options(&o, &config) : fth_fail(FTH_NO_MEMORY, "no memory");
+    if (err == FTH_OK) err = fth_method_resolve(&config, &state);
+    free(pair);
+    if (err == FTH_OK || err == FTH_NO_MEMORY) return err;
+    return fth_fail_in(FTH_BAD_INPUT, "%s:%zu: %s %.80s", f->file, f->line, f->label, value);
+}
+
+static fth_err check_methods(const sweep *s) {
+    for (size_t i = 0; i < s->spec.n_factors; i++) {
+        const fth_factor *f = &s->spec.factor[i];
+        bool methods = !f->method && strcmp(f->option[0], "method") == 0;
+        if (f->method) FTH_TRY(check_method(f, f->method));
+        for (size_t k = 0; k < f->n; k++) {
+            if (methods) FTH_TRY(check_method(f, f->value[k]));
+            if (f->method) FTH_TRY(check_method_option(f, f->value[k]));
+        }
+    }
+    return FTH_OK;
+}
+
+/* `train --dump-config` reads the options of a run as train will read them. */
+static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
+    char name[] = "/tmp/fathom-sweep-XXXXXX", *text = NULL;
+    int fd = mkstemp(name), status = 0;
+    size_t size = 0;
+    if (fd < 0) return fth_fail(FTH_IO, "%s: cannot be made", name);
+    close(fd);
+    const char **words = calloc(run->n_words + 4, sizeof *words);
+    fth_err err = words ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a command line");
+    if (err == FTH_OK) {
+        words[0] = "train";
+        memcpy(words + 1, run->words, run->n_words * sizeof *words);
+        words[run->n_words + 1] = "--dump-config";
+        err = fth_runner_call(words, name, &status);
+    }
+    if (err == FTH_OK && status != 0) {
+        err = fth_file_read(name, &text, &size);
+        const char *said = err == FTH_OK && strncmp(text, "fathom: ", 8) == 0 ? text + 8 : "";
+        if (err == FTH_OK)
+            err = fth_fail(FTH_BAD_INPUT, "%s: %.*s", s->spec.file, (int)strcspn(said, "\n"), said);
+    }
+    unlink(name);
+    free(text);
+    free(words);
+    return err;
+}
+
+/* Every value of every factor is in some run that is checked; not all runs need be. */
+static fth_err check_options(const sweep *s) {
+    bool **seen = calloc(s->spec.n_factors + 1, sizeof *seen);
+    fth_err err = seen ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a check");
+    for (size_t i = 0; i < s->spec.n_factors && err == FTH_OK; i++) {
+        seen[i] = calloc(s->spec.factor[i].n, sizeof **seen);
+        if (!seen[i]) err = fth_fail(FTH_NO_MEMORY, "no memory for a check");
+    }
+    for (size_t r = 0; r < s->grid.n && err == FTH_OK; r++) {
+        bool fresh = r == 0;
+        for (size_t i = 0; i < s->spec.n_factors; i++) {
+            int32_t at = s->grid.run[r].choice[i];
+            if (at < 0 || seen[i][at] || s->spec.factor[i].method) continue;
+            fresh = seen[i][at] = true;
+        }
+        if (fresh) err = check_run(s, &s->grid.run[r]);
+    }
+    for (size_t i = 0; seen && i < s->spec.n_factors; i++) free(seen[i]);
+    free(seen);
+    return err;
+}
+
+/* ---- reading ---- */
+
+static fth_err open_sweep(sweep *s, const char *file) {
+    FTH_TRY(fth_sweep_spec_read(&s->spec, file));
+    FTH_TRY(check_methods(s));
+    FTH_TRY(fth_sweep_grid_make(&s->spec, FTH_DEFAULT_METHOD, s->o->limit, &s->grid));
+    if (s->o->out[0])
+        FTH_TRY(fth_str_addf(&s->out, "%s", s->o->out));
+    else if (s->spec.out)
+        FTH_TRY(fth_str_addf(&s->out, "%s", s->spec.out));
+    else
+        FTH_TRY(fth_str_addf(&s->out, "sweep/%s", s->spec.name));
+    FTH_TRY(fth_sweep_data_path(&s->spec, s->out.text, &s->data));
+    return check_options(s);
+}
+
+static void print_runs(const sweep *s) {
+    for (size_t i = 0; i < s->grid.n; i++) {
+        const fth_sweep_run *run = &s->grid.run[i];
+        printf("fathom train %s --save-dir %s/runs/%s", s->data.text, s->out.text, run->name);
+        for (size_t k = 0; k < run->n_words; k++) printf(" %s", run->words[k]);
+        printf("\n");
+    }
+    fprintf(stderr, "%zu runs, %zu lines of the table\n", s->grid.n, s->grid.rows);
+}
+
+/* ---- running ---- */
+
+static bool is_set(const sweep *s, const char *option) {
+    for (size_t i = 0; i < s->spec.n_factors; i++)
+        for (size_t k = 0; k < s->spec.factor[i].n_options; k++)
+            if (!s->spec.factor[i].method && strcmp(s->spec.factor[i].option[k], option) == 0)
+                return true;
+    return false;
+}
+
+static fth_err run_all(sweep *s, size_t *errors) {
+    int64_t jobs = s->o->jobs > 0 ? s->o->jobs : s->spec.jobs > 0 ? s->spec.jobs : 1;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    char threads[24];
+    const char *extra[4];
+    size_t n = 0;
+    snprintf(threads, sizeof threads, "%ld", cores > jobs ? cores / (long)jobs : 1);
+    if (!is_set(s, "threads")) {
+        extra[n++] = "--threads";
+        extra[n++] = threads;
+    }
+    if (!is_set(s, "judge-after")) { /* every run gets its failure flag, however short it is */
+        extra[n++] = "--judge-after";
+        extra[n++] = "0";
+    }
+    fth_runner runner = {.out_dir = s->out.text,
+                         .data = s->data.text,
+                         .jobs = (int)jobs,
+                         .gpus = s->spec.gpus,
+                         .n_gpus = s->spec.n_gpus,
+                         .extra = extra,
+                         .n_extra = n,
+                         .log = &s->log};
+    FTH_TRY(fth_make_dirs(s->out.text));
+    fth_err err = fth_runner_open(&runner);
+    if (err == FTH_OK) err = fth_sweep_data_make(&s->spec, s->out.text, &s->log);
+    if (err == FTH_OK) err = fth_runner_run(&runner, &s->grid, errors);
+    fth_runner_close(&runner);
+    return err;
+}
+
+/* ---- tables ---- */
+
+static fth_err write_file(const sweep *s, const char *name, const fth_str *text) {
+    char *path = fth_strdup_printf("%s/%s", s->out.text, name);
+    fth_err err = path ? fth_file_write(path, text->length ? text->text : "", text->length)
+                       : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    free(path);
+    return err;
+}
+
+static fth_err write_fits(const sweep *s, const fth_sweep_results *r, fth_str *text) {
+    size_t n;
+    fth_str_clear(text);
+    FTH_TRY(fth_sweep_table_fits(r, false, text, &n));
+    return n > 0 ? write_file(s, "fit.csv", text) : FTH_OK;
+}
+
+static fth_err write_tables(sweep *s, bool print) {
+    static const struct {
+        const char *name;
+        fth_err (*make)(const fth_sweep_results *, fth_str *);
+    } tables[] = {{"table.csv", fth_sweep_table_csv},
+                  {"table.tex", fth_sweep_table_latex},
+                  {"runs.csv", fth_sweep_table_runs},
+                  {"table.md", fth_sweep_table_markdown}};
+    fth_sweep_results r;
+    fth_str text = {0};
+    FTH_TRY(fth_sweep_results_read(&s->spec, &s->grid, s->out.text, &r));
+    fth_err err = fth_make_dirs(s->out.text);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && err == FTH_OK; i++) {
+        fth_str_clear(&text);
+        err = tables[i].make(&r, &text);
+        if (err == FTH_OK) err = write_file(s, tables[i].name, &text);
+    }
+    if (err == FTH_OK && print) fputs(text.text, stdout); /* the Markdown is the last */
+    if (err == FTH_OK) err = write_fits(s, &r, &text);
+    if (err == FTH_OK) {
+        err = fth_sweep_figure(&r, s->out.text);
+        if (err == FTH_NOT_FOUND) { /* tables do not need gnuplot */
+            fth_log_warn(&s->log, "%s", fth_error_message());
+            err = FTH_OK;
+        }
+    }
+    fth_str_fini(&text);
+    fth_sweep_results_fini(&r);
+    return err;
+}
+
+static fth_err work(sweep *s, const char *file) {
+    size_t errors = 0;
+    FTH_TRY(open_sweep(s, file));
+    if (s->o->dry_run) {
+        print_runs(s);
+        return FTH_OK;
+    }
+    fth_err err = s->o->table ? FTH_OK : run_all(s, &errors);
+    if (err == FTH_OK) err = write_tables(s, true);
+    if (err == FTH_OK)
+        fth_log_info(&s->log, "tables and figure: %s/table.csv .md .tex, runs.csv, figure.svg .png",
+                     s->out.text);
+    if (err == FTH_OK && errors > 0)
+        err =
+            fth_fail(FTH_FAILED,
+                     "%zu of %zu runs could not be made; their output.txt in %s/runs says why; the "
+                     "same command tries them again",
+                     errors, s->grid.n, s->out.text);
+    return err;
+}
+
+fth_err fth_verb_sweep(int argc, char **argv) {
+    sweep_options options;
+    fth_option_group groups[] = {sweep_options_group(&options)};
+    const fth_usage usage = {
+        "fathom sweep", "SPEC.yaml",
+        "Trains every combination of the options and seeds that a file lists, several at a time, "
+        "and "
+        "makes tables (CSV, Markdown, LaTeX) and a figure of the results. Stopped or killed, the "
+        "same command goes on and repeats no finished run; a run that fails is a result. recipes/ "
+        "has files to begin with.",
+        1, 1};
+    fth_parsed parsed;
+    bool done;
+    fth_err err = fth_verb_options(&usage, groups, 1, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done) {
+        sweep s = {.o = &options};
+        fth_log_init(&s.log, stderr, options.quiet);
+        err = work(&s, parsed.positionals[0]);
+        fth_sweep_grid_fini(&s.grid);
+        fth_sweep_spec_fini(&s.spec);
+        fth_str_fini(&s.out);
+        fth_str_fini(&s.data);
+    }
+    fth_parsed_fini(&parsed);
+    return err;
+}

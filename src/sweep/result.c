@@ -1,0 +1,98 @@
+#include "sweep/result.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fth_err no_memory(void) {
+    return fth_fail(FTH_NO_MEMORY, "no memory for the results of a sweep");
+}
+
+static double depth_of(const fth_view *v) {
+    const char *arch = fth_view_setting(v, "arch");
+    double encoder = strtod(fth_view_setting(v, "encoder-layers"), NULL);
+    double decoder = strtod(fth_view_setting(v, "decoder-layers"), NULL);
+    return (strcmp(arch, "dec") == 0 ? 0 : encoder) + (strcmp(arch, "enc") == 0 ? 0 : decoder);
+}
+
+/* Why a run failed, in the words of its log. */
+static const char *reason_of(const fth_view *v) {
+    const char *reason = json_string_value(json_object_get(v->end, "reason"));
+    const char *where = json_string_value(json_object_get(v->end, "where"));
+    return reason ? reason : where ? where : "not finite";
+}
+
+fth_err fth_sweep_result_read(const char *folder, fth_sweep_result *out) {
+    fth_view view;
+    bool changed;
+    *out = (fth_sweep_result){.best = NAN, .final = NAN};
+    FTH_TRY(fth_view_init(&view, folder));
+    fth_err err = fth_view_poll(&view, &changed);
+    if (err == FTH_OK) {
+        out->state = view.state;
+        out->update = view.update;
+        out->best = fth_view_best(&view, NULL);
+        out->final = fth_view_final(&view);
+        out->depth = depth_of(&view);
+    }
+    if (err == FTH_OK && view.state == FTH_VIEW_FAILED) {
+        out->reason = strdup(reason_of(&view));
+        if (!out->reason) err = no_memory();
+    }
+    fth_view_fini(&view);
+    return err;
+}
+
+void fth_sweep_result_fini(fth_sweep_result *r) {
+    free(r->reason);
+    *r = (fth_sweep_result){0};
+}
+
+static fth_err make_rows(fth_sweep_results *r) {
+    double *best = calloc(r->grid->n + 1, sizeof *best);
+    double *final = calloc(r->grid->n + 1, sizeof *final);
+    fth_err err = best && final ? FTH_OK : no_memory();
+    for (size_t i = 0; i < r->grid->n && err == FTH_OK;) {
+        fth_sweep_row *row = &r->row[r->grid->run[i].row];
+        size_t healthy = 0;
+        *row = (fth_sweep_row){.run = &r->grid->run[i]};
+        for (; i < r->grid->n && r->grid->run[i].row == row->run->row; i++) {
+            const fth_sweep_result *one = &r->result[i];
+            row->runs++;
+            row->failed += one->state == FTH_VIEW_FAILED;
+            row->done += one->state == FTH_VIEW_FAILED || one->state == FTH_VIEW_ENDED;
+            if (one->depth > 0) row->depth = one->depth;
+            if (one->state != FTH_VIEW_ENDED || isnan(one->best)) continue;
+            best[healthy] = one->best;
+            final[healthy++] = one->final;
+        }
+        row->best = fth_spread_of(best, healthy);
+        row->final = fth_spread_of(final, healthy);
+    }
+    free(best);
+    free(final);
+    return err;
+}
+
+fth_err fth_sweep_results_read(const fth_sweep_spec *spec, const fth_sweep_grid *grid,
+                               const char *out_dir, fth_sweep_results *out) {
+    *out = (fth_sweep_results){.spec = spec, .grid = grid};
+    out->result = calloc(grid->n + 1, sizeof *out->result);
+    out->row = calloc(grid->rows + 1, sizeof *out->row);
+    fth_err err = out->result && out->row ? FTH_OK : no_memory();
+    for (size_t i = 0; i < grid->n && err == FTH_OK; i++) {
+        char *folder = fth_strdup_printf("%s/runs/%s", out_dir, grid->run[i].name);
+        err = folder ? fth_sweep_result_read(folder, &out->result[i]) : no_memory();
+        free(folder);
+    }
+    if (err == FTH_OK) err = make_rows(out);
+    if (err != FTH_OK) fth_sweep_results_fini(out);
+    return err;
+}
+
+void fth_sweep_results_fini(fth_sweep_results *r) {
+    for (size_t i = 0; r->result && i < r->grid->n; i++) fth_sweep_result_fini(&r->result[i]);
+    free(r->result);
+    free(r->row);
+    *r = (fth_sweep_results){0};
+}

@@ -1,0 +1,250 @@
+#include "sweep/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "base/yaml.h"
+
+static fth_err no_memory(const fth_sweep_spec *s) {
+    return fth_fail(FTH_NO_MEMORY, "%s: no memory for a sweep", s->file);
+}
+
+bool fth_factor_varies(const fth_factor *f) {
+    return f->n > 1 && !f->together;
+}
+
+/* ---- the sweep's own keys ---- */
+
+static fth_err one_value(const fth_sweep_spec *s, const fth_yaml_entry *e, const char **out) {
+    if (e->is_list || e->is_null || !e->items[0][0])
+        return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must be one value", s->reading, e->line,
+                        e->key);
+    *out = e->items[0];
+    return FTH_OK;
+}
+
+/* "option=value" of corpus and prepare. */
+static fth_err pairs(const fth_sweep_spec *s, const fth_yaml_entry *e, const char ***out, size_t *n,
+                     bool *given) {
+    bool good = e->is_list || e->is_null;
+    for (size_t i = 0; e->is_list && i < e->count; i++) good = good && strchr(e->items[i], '=');
+    if (!good)
+        return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must be options, as {vocab-size: 800}",
+                        s->reading, e->line, e->key);
+    *out = e->items;
+    *n = e->is_list ? e->count : 0;
+    *given = true;
+    return FTH_OK;
+}
+
+/* Whole numbers, as seeds and GPUs are. */
+static fth_err numbers(const fth_sweep_spec *s, const fth_yaml_entry *e, const char ***out,
+                       size_t *n) {
+    for (size_t i = 0; i < e->count; i++) {
+        size_t length = strlen(e->items[i]);
+        if (length == 0 || length > 18 || strspn(e->items[i], "0123456789") != length)
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s:%zu: %s %.40s: must be whole numbers of at least 0, as [1, 2, 3]",
+                            s->reading, e->line, e->key, e->items[i]);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(e->items[i], e->items[k]) == 0)
+                return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: %s is given twice", s->reading, e->line,
+                                e->key, e->items[i]);
+    }
+    if (e->count == 0)
+        return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must have a value", s->reading, e->line,
+                        e->key);
+    *out = e->items;
+    *n = e->count;
+    return FTH_OK;
+}
+
+static fth_err read_jobs(fth_sweep_spec *s, const fth_yaml_entry *e) {
+    const char *text;
+    char *end;
+    FTH_TRY(one_value(s, e, &text));
+    s->jobs = strtoll(text, &end, 10);
+    if (*end || s->jobs < 1 || s->jobs > 1024)
+        return fth_fail(FTH_BAD_INPUT, "%s:%zu: jobs %.40s: must be a whole number from 1 to 1024",
+                        s->reading, e->line, text);
+    return FTH_OK;
+}
+
+/* *own says whether the key is one of the sweep's. */
+static fth_err read_own(fth_sweep_spec *s, const fth_yaml_entry *e, bool *own) {
+    *own = true;
+    const struct {
+        const char *key, **out;
+    } words[] = {{"title", &s->title}, {"out", &s->out}, {"data", &s->data}, {"x", &s->x}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(e->key, words[i].key) == 0) return one_value(s, e, words[i].out);
+    if (strcmp(e->key, "jobs") == 0) return read_jobs(s, e);
+    if (strcmp(e->key, "seeds") == 0) return numbers(s, e, &s->seeds, &s->n_seeds);
+    if (strcmp(e->key, "gpus") == 0) return numbers(s, e, &s->gpus, &s->n_gpus);
+    if (strcmp(e->key, "corpus") == 0) return pairs(s, e, &s->corpus, &s->n_corpus, &s->has_corpus);
+    if (strcmp(e->key, "prepare") == 0)
+        return pairs(s, e, &s->prepare, &s->n_prepare, &s->has_prepare);
+    *own = false;
+    return FTH_OK;
+}
+
+/* ---- keys that go to train ---- */
+
+/* "a, b" to its names; METHOD.OPTION to its two parts. */
+static fth_err split_label(fth_sweep_spec *s, fth_factor *f) {
+    const char *dot = strchr(f->label, '.');
+    size_t most = 1;
+    for (const char *p = f->label; *p; p++) most += *p == ',';
+    f->option = fth_arena_alloc(&s->arena, most * sizeof *f->option);
+    if (!f->option) return no_memory(s);
+    if (dot) {
+        f->method = fth_arena_strndup(&s->arena, f->label, (size_t)(dot - f->label));
+        f->option[f->n_options++] = dot + 1;
+        if (!f->method) return no_memory(s);
+        bool good = f->method[0] && dot[1] && most == 1 && !strchr(dot + 1, '.');
+        return good ? FTH_OK
+                    : fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must be METHOD.OPTION", f->file, f->line,
+                               f->label);
+    }
+    for (const char *p = f->label; *p;) {
+        p += strspn(p, " ,");
+        size_t n = strcspn(p, " ,");
+        if (n == 0) break;
+        f->option[f->n_options] = fth_arena_strndup(&s->arena, p, n);
+        if (!f->option[f->n_options++]) return no_memory(s);
+        p += n;
+    }
+    return FTH_OK;
+}
+
+static fth_err check_factor(const fth_factor *f) {
+    static const char *const ours[] = {"save-dir", "config", "dump-config", "help", "restore-file"};
+    for (size_t i = 0; i < f->n_options; i++) {
+        if (strcmp(f->option[i], "seed") == 0)
+            return fth_fail(FTH_BAD_INPUT, "%s:%zu: seed: is written seeds, as seeds: [1, 2, 3]",
+                            f->file, f->line);
+        for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
+            if (strcmp(f->option[i], ours[k]) == 0)
+                return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: is no option that a sweep can set",
+                                f->file, f->line, f->option[i]);
+    }
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(f->value[i], f->value[k]) == 0)
+                return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: %.80s is given twice", f->file, f->line,
+                                f->label, f->value[i]);
+    if (f->n_options > 0 && f->n > 0) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must have a value", f->file, f->line, f->label);
+}
+
+static fth_err read_factor(fth_sweep_spec *s, const fth_yaml_entry *e) {
+    fth_factor *f = &s->factor[s->n_factors++];
+    *f = (fth_factor){.label = e->key,
+                      .value = e->items,
+                      .n = e->is_null ? 0 : e->count,
+                      .file = s->reading,
+                      .line = e->line,
+                      .together = strcmp(e->key, "method-option") == 0};
+    FTH_TRY(split_label(s, f));
+    return check_factor(f);
+}
+
+/* ---- the file ---- */
+
+static fth_err set_defaults(fth_sweep_spec *s) {
+    static const char *one = "1";
+    const char *slash = strrchr(s->file, '/'), *base = slash ? slash + 1 : s->file;
+    const char *dot = strrchr(base, '.');
+    s->name = fth_arena_strndup(&s->arena, base, dot ? (size_t)(dot - base) : strlen(base));
+    if (!s->name) return no_memory(s);
+    if (s->n_seeds == 0) {
+        s->seeds = &one;
+        s->n_seeds = 1;
+    }
+    if (!s->title) s->title = s->name;
+    if (s->data && (s->has_corpus || s->has_prepare))
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s: has data and also corpus or prepare; one of them makes "
+                        "the data of a sweep",
+                        s->file);
+    if (!s->data && !s->has_corpus && !s->has_prepare)
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s: names no data; must have data: FOLDER, or corpus: and prepare: with "
+                        "the options of these verbs",
+                        s->file);
+    return FTH_OK;
+}
+
+static const fth_yaml_entry *find(const fth_yaml_entry *e, const char *key) {
+    while (e && strcmp(e->key, key) != 0) e = e->next;
+    return e;
+}
+
+/* Takes the entries of a file, but for those whose key `over` has as well. */
+static fth_err take_entries(fth_sweep_spec *s, const char *file, const fth_yaml_entry *first,
+                            const fth_yaml_entry *over) {
+    s->reading = file;
+    for (const fth_yaml_entry *e = first; e; e = e->next) {
+        bool own = find(over, e->key) || strcmp(e->key, "base") == 0;
+        if (!own) FTH_TRY(read_own(s, e, &own));
+        if (!own) FTH_TRY(read_factor(s, e));
+    }
+    return FTH_OK;
+}
+
+static fth_err read_entries(fth_sweep_spec *s, const char *file, fth_yaml_entry **first) {
+    char *text = NULL;
+    size_t size;
+    fth_err err = fth_file_read(file, &text, &size);
+    if (err == FTH_OK) err = fth_yaml_read(file, text, size, &s->arena, first);
+    free(text);
+    return err;
+}
+
+/* The file that `base` names, from the folder of this one on. */
+static fth_err read_base(fth_sweep_spec *s, const fth_yaml_entry *first, const char **file,
+                         fth_yaml_entry **base) {
+    const fth_yaml_entry *e = find(first, "base");
+    const char *name, *slash = strrchr(s->file, '/');
+    *base = NULL;
+    if (!e) return FTH_OK;
+    s->reading = s->file;
+    FTH_TRY(one_value(s, e, &name));
+    int folder = slash && name[0] != '/' ? (int)(slash - s->file) + 1 : 0;
+    char *path = fth_strdup_printf("%.*s%s", folder, s->file, name);
+    *file = path ? fth_arena_strdup(&s->arena, path) : NULL;
+    free(path);
+    if (!*file) return no_memory(s);
+    FTH_TRY(read_entries(s, *file, base));
+    if (!find(*base, "base")) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: base: a base has no base of its own", *file);
+}
+
+static fth_err read_both(fth_sweep_spec *s) {
+    fth_yaml_entry *first, *base;
+    const char *base_file = NULL;
+    FTH_TRY(read_entries(s, s->file, &first));
+    FTH_TRY(read_base(s, first, &base_file, &base));
+    size_t n = 1;
+    for (const fth_yaml_entry *e = first; e; e = e->next) n++;
+    for (const fth_yaml_entry *e = base; e; e = e->next) n++;
+    s->factor = fth_arena_alloc(&s->arena, n * sizeof *s->factor);
+    if (!s->factor) return no_memory(s);
+    FTH_TRY(take_entries(s, base_file, base, first));
+    FTH_TRY(take_entries(s, s->file, first, NULL));
+    return set_defaults(s);
+}
+
+fth_err fth_sweep_spec_read(fth_sweep_spec *s, const char *file) {
+    *s = (fth_sweep_spec){0};
+    fth_arena_init(&s->arena);
+    s->file = fth_arena_strdup(&s->arena, file);
+    return s->file ? read_both(s) : fth_fail(FTH_NO_MEMORY, "no memory for a sweep");
+}
+
+void fth_sweep_spec_fini(fth_sweep_spec *s) {
+    fth_arena_fini(&s->arena);
+    *s = (fth_sweep_spec){0};
+}

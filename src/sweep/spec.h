@@ -1,0 +1,76 @@
+/* spec.h: the file that describes a sweep (doc/sweep.md), and the runs that it stands for.
+ *
+ * Every key is an option of `train`; a list of values is an axis of the grid. METHOD.OPTION is an option
+ * of a method and counts for its runs only; "a, b" sets two options together. seeds, data, corpus,
+ * prepare, out, jobs, gpus, title, x and base (a file whose keys are taken unless this one has them) are
+ * the sweep's own. */
+#ifndef FTH_SWEEP_SPEC_H
+#define FTH_SWEEP_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* One key of the file that goes to `train`. */
+typedef struct fth_factor {
+    const char *label;   /* as it is written in the file */
+    const char *method;  /* METHOD of METHOD.OPTION; NULL: an option of train */
+    const char **option; /* [n_options] names without dashes; of a method: one */
+    size_t n_options;
+    const char **value; /* [n] */
+    size_t n;
+    bool together;    /* method-option: all values are given at once */
+    const char *file; /* where it stands */
+    size_t line;
+} fth_factor;
+
+typedef struct fth_sweep_spec {
+    const char *file, *name; /* name: of the file, without folder and ending */
+    const char *reading;     /* the file that is being read, for messages */
+    const char *title, *out, *data, *x;
+    int64_t jobs;               /* 0: not given */
+    const char **seeds, **gpus; /* [n_seeds], [n_gpus] */
+    size_t n_seeds, n_gpus;
+    const char **corpus, **prepare; /* "option=value" */
+    size_t n_corpus, n_prepare;
+    bool has_corpus, has_prepare;
+    fth_factor *factor; /* [n_factors] */
+    size_t n_factors;
+    fth_arena arena; /* owns all of it */
+} fth_sweep_spec;
+
+/* Reads the file. FTH_BAD_INPUT, FTH_NOT_FOUND: named with its line. */
+fth_err fth_sweep_spec_read(fth_sweep_spec *s, const char *file);
+void fth_sweep_spec_fini(fth_sweep_spec *s);
+
+/* One run of the grid. */
+typedef struct fth_sweep_run {
+    const char *name;   /* of its folder: what varies, and a hash of all that it is told */
+    const char **words; /* [n_words] the options for train, without data and --save-dir */
+    size_t n_words;
+    int32_t *choice; /* [n_factors] which value; -1: does not count for this run */
+    const char *seed;
+    size_t row; /* runs that differ in the seed alone have the same row */
+} fth_sweep_run;
+
+typedef struct fth_sweep_grid {
+    fth_sweep_run *run; /* [n] */
+    size_t n, rows;
+    fth_arena arena;
+} fth_sweep_grid;
+
+/* How many runs there are; DBL-exact up to 2^53, and never wrong about being too many. */
+double fth_sweep_size(const fth_sweep_spec *s, const char *default_method);
+
+/* Makes the list of runs. FTH_USAGE when there are more than most, with their number. */
+fth_err fth_sweep_grid_make(const fth_sweep_spec *s, const char *default_method, int64_t most,
+                            fth_sweep_grid *out);
+void fth_sweep_grid_fini(fth_sweep_grid *g);
+
+/* Does a factor have several values? Then it is an axis, a column of the table. */
+bool fth_factor_varies(const fth_factor *f);
+
+#endif
