@@ -116,7 +116,7 @@ static void advice_follows_from_numbers(void **state) {
         const char *words; /* in the first one's text */
     } rows[] = {
         {FTH_FAULT_NONFINITE, nothing, "general", "no measured number stands out: usually"},
-        {FTH_FAULT_NONFINITE, not_measured, "general", "--telemetry 10"},
+        {FTH_FAULT_NONFINITE, not_measured, "general,telemetry", "usually"},
         {FTH_FAULT_NONFINITE, large_update, "rate", "feed-forward of decoder layer 2 by 40 %"},
         {FTH_FAULT_UNLEARNED, grown, "growth", "3.5 times as large"},
         {FTH_FAULT_UNLEARNED, tiny_updates, "too slow", "2.0e-06 of their size"},

@@ -150,5 +150,9 @@ json_t *fth_advice(const fth_evidence *e) {
                                   json_pack("{s:s, s:s}", "rule", rules[i].name, "text", text));
     if (json_array_size(list) == 0 && anything(e, text, sizeof text) > 0)
         json_array_append_new(list, json_pack("{s:s, s:s}", "rule", "general", "text", text));
+    if (isnan(e->usual_update_ratio))
+        json_array_append_new(list, json_pack("{s:s, s:s}", "rule", "telemetry", "text",
+                                              "sub-layers were not measured: with --telemetry 10 "
+                                              "such a report can say more"));
     return list;
 }
