@@ -69,8 +69,7 @@ fth_err fth_mirror_blank(fth_device *dev, void *arena, int64_t n, fth_mirror *ou
     *out = (fth_mirror){.flat = arena, .copied = !readable};
     if (readable) return FTH_OK;
     out->flat = malloc(sizeof *out->flat * (size_t)n);
-    if (!out->flat)
-        return fth_fail(FTH_NO_MEMORY, "no memory for %lld parameters", (long long)n);
+    if (!out->flat) return fth_fail(FTH_NO_MEMORY, "no memory for %lld parameters", (long long)n);
     return FTH_OK;
 }
 

@@ -118,7 +118,8 @@ static int64_t owned_bytes(const fth_program *p) {
 static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
     fth_plan_spec plan = {.real_size = fth_dtype_size(dev->real),
-                          .full_size = fth_dtype_size(dev->full)};
+                          .full_size = fth_dtype_size(dev->full),
+                          .lag = dev->backend->lag};
     memcpy(plan.capacity, spec->capacity, sizeof plan.capacity);
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
     if (spec->budget <= 0) return fth_plan_make(&p->graph, &plan, &p->plan);

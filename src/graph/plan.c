@@ -37,16 +37,28 @@ void fth_plan_fini(fth_plan *p) {
     *p = (fth_plan){0};
 }
 
+bool fth_runs_aside(const fth_op *op) {
+    return op->kind == FTH_KIND_linear_dw || (op->backward && op->kind == FTH_KIND_norm);
+}
+
 static fth_val owner(const fth_graph *g, fth_val v) {
     return g->value[v].base ? g->value[v].base : v;
+}
+
+static void note_uses(rehearsal *r, const fth_val *operands, int n, int32_t end) {
+    for (int k = 0; k < n; k++) {
+        int32_t *last = &r->last[owner(r->g, operands[k])];
+        if (end > *last) *last = end;
+    }
 }
 
 static void find_last_uses(rehearsal *r) {
     for (fth_val v = 0; v < r->g->n_values; v++) r->last[v] = -1;
     for (int32_t i = 0; i < r->g->n_ops; i++) {
         const fth_op *op = &r->g->op[i];
-        for (int k = 0; k < op->n_in; k++) r->last[owner(r->g, op->in[k])] = i;
-        for (int k = 0; k < op->n_out; k++) r->last[owner(r->g, op->out[k])] = i;
+        const int32_t end = fth_runs_aside(op) ? i + r->spec->lag : i;
+        note_uses(r, op->in, op->n_in, end);
+        note_uses(r, op->out, op->n_out, end);
     }
     for (fth_val v = 1; v < r->g->n_values; v++)
         if (r->g->value[v].keep) r->last[owner(r->g, v)] = r->g->n_ops;
@@ -139,7 +151,7 @@ static void place_output(rehearsal *r, int32_t i, const fth_op *op, int k) {
     r->plan->offset[v] = take(r, fth_value_bytes(r->g, r->spec, v));
 }
 
-static fth_err release_inputs(rehearsal *r, int32_t i, const fth_val *operands, int n) {
+static fth_err release_operands(rehearsal *r, int32_t i, const fth_val *operands, int n) {
     for (int k = 0; k < n; k++) {
         fth_val v = operands[k] ? owner(r->g, operands[k]) : 0;
         if (!v || r->last[v] != i || !r->placed[v] || r->moved[v]) continue;
@@ -154,8 +166,12 @@ static fth_err rehearse(rehearsal *r) {
     for (int32_t i = 0; i < r->g->n_ops; i++) {
         const fth_op *op = &r->g->op[i];
         for (int k = 0; k < op->n_out; k++) place_output(r, i, op, k);
-        FTH_TRY(release_inputs(r, i, op->in, op->n_in));
-        FTH_TRY(release_inputs(r, i, op->out, op->n_out));
+        FTH_TRY(release_operands(r, i, op->in, op->n_in));
+        FTH_TRY(release_operands(r, i, op->out, op->n_out));
+        const fth_op *late = i >= r->spec->lag ? op - r->spec->lag : NULL;
+        if (!late || !fth_runs_aside(late)) continue;
+        FTH_TRY(release_operands(r, i, late->in, late->n_in));
+        FTH_TRY(release_operands(r, i, late->out, late->n_out));
     }
     for (fth_val v = 1; v < r->g->n_values; v++) /* views follow their base */
         if (r->g->value[v].base && r->g->value[v].storage == FTH_IN_ARENA)

@@ -10,12 +10,21 @@
 typedef struct fth_plan_spec {
     int64_t capacity[FTH_N_EXTENTS]; /* most rows of each extent (FIXED: unused) */
     size_t real_size, full_size;     /* bytes of an element of each class */
+    int32_t lag; /* operations by which those that run aside may end late: their inputs stay */
 } fth_plan_spec;
 
 typedef struct fth_plan {
     int64_t *offset; /* [n_values] byte offset in the arena; -1: not in the arena */
     int64_t bytes;   /* size of the arena */
 } fth_plan;
+
+/* Operations whose results nobody waits for, the gradients of weights and the norms that are taken
+ * again for them: a device may run them beside the others. */
+bool fth_runs_aside(const fth_op *op);
+
+/* Rewrites a training graph so that outputs of layer norms are made again for the gradients of
+ * weights instead of being kept (thrift.c). The values that come out are the same to the bit. */
+fth_err fth_graph_thrift(fth_graph *g);
 
 /* Bytes of one value at capacity. */
 int64_t fth_value_bytes(const fth_graph *g, const fth_plan_spec *spec, fth_val v);
@@ -24,7 +33,7 @@ fth_err fth_plan_make(const fth_graph *g, const fth_plan_spec *spec, fth_plan *o
 void fth_plan_fini(fth_plan *p);
 
 /* Rewrites the operations of a training graph so that its plan takes at most `budget` bytes, with
- * the least recomputed work. The values that come out are the same to the last bit. FTH_NO_MEMORY
+ * the least recomputed work: norms first, then layers. The values that come out are the same to the last bit. FTH_NO_MEMORY
  * names the smallest figure that is possible; *layers gets how many layers are recomputed. */
 fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget, fth_plan *out,
                         int32_t *layers);

@@ -282,6 +282,10 @@ fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget,
     *layers = 0;
     FTH_TRY(fth_plan_make(g, spec, out));
     if (out->bytes <= budget) return FTH_OK;
+    fth_plan_fini(out);
+    FTH_TRY(fth_graph_thrift(g)); /* cheaper than whole layers */
+    FTH_TRY(fth_plan_make(g, spec, out));
+    if (out->bytes <= budget) return FTH_OK;
     int64_t smallest = out->bytes;
     fth_plan_fini(out);
     int32_t depth[2] = {0, 0};

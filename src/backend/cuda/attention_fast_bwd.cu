@@ -261,7 +261,7 @@ fth_err fth_cuda_attention_fast_bwd(const fth_cuda_call *c, const attention_shap
     a.d_o = (const bf16 *)d_o->data, a.ld_do = d_o->ld;
     a.o = (const bf16 *)o->data, a.ld_o = o->ld;
     a.lse = (const float *)lse->data, a.ld_lse = lse->ld;
-    a.delta = (float *)c->ex->scratch;
+    a.delta = (float *)c->scratch;
     a.dq = (bf16 *)dq->data, a.ld_dq = dq->ld;
     a.dk = (bf16 *)dk->data, a.ld_dk = dk->ld;
     a.dv = (bf16 *)dv->data, a.ld_dv = dv->ld;

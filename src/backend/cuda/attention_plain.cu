@@ -283,7 +283,7 @@ template <class T> fth_err backward(const fth_cuda_call *c, const attention_shap
     a.dscores = data_of<float>(in_of(c, ATT_BWD_DSCORES));
     a.scores = (float *)data_of<float>(out_of(c, ATT_BWD_DPREV));
     a.lse = (float *)lse->data, a.ld_lse = lse->ld;
-    a.delta = (float *)c->ex->scratch;
+    a.delta = (float *)c->scratch;
     a.out = (T *)dq->data, a.ld_out = dq->ld;
     a.dk = (T *)dk->data, a.ld_dk = dk->ld;
     a.dv = (T *)dv->data, a.ld_dv = dv->ld;

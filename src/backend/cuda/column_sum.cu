@@ -61,9 +61,9 @@ template <class T> __global__ void __launch_bounds__(SUM_THREADS) column_sum(sum
 }
 
 template <class T> static fth_err sum_as(const fth_cuda_call *c, const fth_tensor *x, float *out) {
-    const sum_args<T> a = {
-        (const T *)x->data,      x->ld, x->width,        is_wide(x), rows_of(x), c->step,
-        (float *)c->ex->scratch, out,   c->gpu->counters};
+    const sum_args<T> a = {(const T *)x->data,  x->ld,      x->width,
+                           is_wide(x),          rows_of(x), c->step,
+                           (float *)c->scratch, out,        c->gpu->counters};
     const dim3 blocks(ceil_div(x->width, SUM_COLUMNS), SUM_PARTS);
     if (blocks.x > FTH_CUDA_COUNTERS)
         return fth_fail(FTH_FAILED, "a sum of %d columns: must be at most %d", x->width,

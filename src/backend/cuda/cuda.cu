@@ -41,23 +41,42 @@ static void cuda_close(fth_device *dev) {
     fth_cuda *gpu = gpu_of(dev);
     fth_cuda_products_fini(gpu);
     if (gpu->stream) cudaStreamSynchronize(gpu->stream);
-    cudaFree(gpu->workspace);
+    for (void *workspace : gpu->workspace) cudaFree(workspace);
     cudaFree(gpu->counters);
     cudaFree(gpu->sums);
     cudaFree(gpu->range);
     cudaFree(gpu->range_sums);
     if (gpu->blas) cublasLtDestroy(gpu->blas);
     if (gpu->stream) cudaStreamDestroy(gpu->stream);
+    if (gpu->aside) cudaStreamDestroy(gpu->aside);
+    if (gpu->forked) cudaEventDestroy(gpu->forked);
+    for (cudaEvent_t event : gpu->done)
+        if (event) cudaEventDestroy(event);
     free(gpu);
 }
 
+/* What others wait for goes first: what runs aside fills the multiprocessors that are left. */
+static fth_err open_streams(fth_cuda *gpu) {
+    int least = 0, greatest = 0;
+    CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    CUDA_TRY(cudaStreamCreateWithPriority(&gpu->stream, cudaStreamNonBlocking, greatest),
+             "making a stream");
+    CUDA_TRY(cudaStreamCreateWithPriority(&gpu->aside, cudaStreamNonBlocking, least),
+             "making a stream");
+    CUDA_TRY(cudaEventCreateWithFlags(&gpu->forked, cudaEventDisableTiming), "making an event");
+    for (cudaEvent_t &event : gpu->done)
+        CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    return FTH_OK;
+}
+
 static fth_err open_parts(fth_cuda *gpu) {
-    CUDA_TRY(cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking), "making a stream");
+    FTH_TRY(open_streams(gpu));
     const cublasStatus_t status = cublasLtCreate(&gpu->blas);
     if (status != CUBLAS_STATUS_SUCCESS)
         return fth_fail(FTH_FAILED, "CUDA: starting cuBLASLt: %s", cublasLtGetStatusString(status));
     const size_t counters = sizeof *gpu->counters * FTH_CUDA_COUNTERS;
-    CUDA_TRY(cudaMalloc(&gpu->workspace, FTH_CUDA_WORKSPACE), "memory for cuBLASLt");
+    for (void *&workspace : gpu->workspace)
+        CUDA_TRY(cudaMalloc(&workspace, FTH_CUDA_WORKSPACE), "memory for cuBLASLt");
     CUDA_TRY(cudaMalloc(&gpu->counters, counters), "memory for counters");
     CUDA_TRY(cudaMalloc(&gpu->sums, sizeof *gpu->sums * (FTH_CUDA_SUMS + 1)), "memory for sums");
     CUDA_TRY(cudaMemset(gpu->counters, 0, counters), "clearing counters");
@@ -149,6 +168,7 @@ static fth_backend make_table(void) {
     table.zero = cuda_zero;
     table.memory = cuda_memory;
     table.run = fth_cuda_run;
+    table.lag = FTH_CUDA_LAG;
     table.prepare = fth_cuda_prepare;
     table.unprepare = fth_cuda_unprepare;
     table.sum_squares = fth_cuda_sum_squares;

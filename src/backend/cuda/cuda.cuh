@@ -57,14 +57,24 @@ struct fth_cuda_batch {
     int32_t *history;  /* all histories, one behind the other */
 };
 
+enum {
+    FTH_CUDA_COUNTERS = 8192,
+    FTH_CUDA_SUMS = 1024,
+    FTH_CUDA_WORKSPACE = 32 << 20,
+    FTH_CUDA_LAG = 24,         /* operations: about two layers of a backward */
+    FTH_CUDA_ASIDE_ROWS = 8192 /* most rows of a program that runs things aside */
+};
+
 struct fth_cuda_product; /* gemm.cu: a product of one shape with the algorithm chosen for it */
 
 struct fth_cuda {
-    fth_device device; /* first: an fth_device is an fth_cuda */
-    int processors;    /* multiprocessors */
-    cudaStream_t stream;
+    fth_device device;                  /* first: an fth_device is an fth_cuda */
+    int processors;                     /* multiprocessors */
+    cudaStream_t stream, aside;         /* aside: of what runs beside the rest (plan.h) */
+    cudaEvent_t forked;                 /* the rest has come to where something goes aside */
+    cudaEvent_t done[FTH_CUDA_LAG]; /* by number of the operation: it has ended aside */
     cublasLtHandle_t blas;
-    void *workspace;       /* of cuBLASLt */
+    void *workspace[2];    /* of cuBLASLt, for each stream */
     unsigned *counters;    /* [FTH_CUDA_COUNTERS] 0 between kernels */
     double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
@@ -74,8 +84,6 @@ struct fth_cuda {
     fth_cuda_product *products; /* [n_products] */
     int n_products, cap_products;
 };
-
-enum { FTH_CUDA_COUNTERS = 8192, FTH_CUDA_SUMS = 1024, FTH_CUDA_WORKSPACE = 64 << 20 };
 
 /* What a program keeps beside its values (fth_exec.own). */
 struct fth_cuda_program {
@@ -92,6 +100,8 @@ struct fth_cuda_program {
     struct fth_cuda_cast *cast; /* [n_casts] on the GPU: which are to be made */
     int32_t n_casts;
     int64_t *bias_at; /* [n_ops] where the copy of an operation's bias is */
+    void *
+        aside_scratch; /* of what runs aside, which the scratch of the rest would not be free for */
 };
 
 /* One operation, about to be launched. */
@@ -103,6 +113,7 @@ struct fth_cuda_call {
     const fth_cuda_batch *batch;
     const fth_cuda_step *step;
     cudaStream_t stream;
+    void *scratch, *workspace;
 };
 
 #define KIND(name, text) fth_err fth_cuda_##name(const fth_cuda_call *c);

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(DOT_BLOCKS) dot_finish(const double *parts, in
 
 template <class T, class F>
 static fth_err dots(const fth_cuda_call *c, const dot_jobs<T> &jobs, row_count rows, F f) {
-    double *parts = (double *)c->ex->scratch; /* [jobs, DOT_BLOCKS] */
+    double *parts = (double *)c->scratch; /* [jobs, DOT_BLOCKS] */
     dot_parts<T>
         <<<dim3(DOT_BLOCKS, jobs.n), DOT_THREADS, 0, c->stream>>>(jobs, rows, c->step, parts);
     FTH_TRY(fth_cuda_launched());

@@ -213,6 +213,6 @@ fth_err fth_cuda_multiply(const fth_cuda_call *c, const fth_cuda_gemm *g) {
     const void *added = g->c ? g->c : g->d;
     const cublasStatus_t s =
         cublasLtMatmul(c->gpu->blas, p->desc, &one, g->b, p->a, g->a, p->b, &beta, added, p->c,
-                       g->d, p->d, &p->algo, c->gpu->workspace, FTH_CUDA_WORKSPACE, c->stream);
+                       g->d, p->d, &p->algo, c->workspace, FTH_CUDA_WORKSPACE, c->stream);
     return s ? blas_failed(s, &p->key, "the launch") : FTH_OK;
 }

@@ -295,7 +295,7 @@ template <class T> finish_args sums_of(const fth_cuda_call *c, bwd_args<T> *a, i
         if (q >= COEF_R) f.coef[q] = a->coef[q - COEF_R];
         f.scalar[q] = q >= COEF_R && f.coef[q].kind == FTH_COEF_SCALAR;
         f.grad[q] = (float *)grad->data;
-        a->parts[q] = (float *)c->ex->scratch + (int64_t)q * blocks * a->width;
+        a->parts[q] = (float *)c->scratch + (int64_t)q * blocks * a->width;
         f.parts[q] = a->parts[q];
     }
     f.blocks = blocks, f.width = a->width, f.step = c->step;

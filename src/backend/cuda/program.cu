@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 
+extern "C" {
+#include "graph/plan.h"
+}
+
 struct fth_cuda_cast {
     const float *from;
     bf16 *to;
@@ -179,10 +183,13 @@ static fth_err plan_biases(const fth_exec *ex, fth_cuda_program *p) {
         const fth_tensor *b = bias_of(ex, i);
         if (b) casts[n++] = {(const float *)b->data, p->bias + p->bias_at[i], b->width};
     }
-    cudaError_t err = cudaMalloc(&p->cast, bytes);
-    if (err == cudaSuccess) err = cudaMemcpy(p->cast, casts, bytes, cudaMemcpyHostToDevice);
+    const cudaError_t err = cudaMalloc(&p->cast, bytes);
+    fth_err copied = err == cudaSuccess ? FTH_OK : fth_cuda_failed(err, "memory for biases");
+    /* upload waits on the program's own stream: a copy on any other may come too late for it */
+    if (copied == FTH_OK)
+        copied = ex->device->backend->upload(ex->device, p->cast, casts, (int64_t)bytes);
     free(casts);
-    return err == cudaSuccess ? FTH_OK : fth_cuda_failed(err, "memory for biases");
+    return copied;
 }
 
 static fth_err refresh_biases(const fth_exec *ex) {
@@ -193,6 +200,19 @@ static fth_err refresh_biases(const fth_exec *ex) {
 }
 
 /* ---- making and freeing ---- */
+
+static fth_err take_aside_scratch(const fth_exec *ex, fth_cuda_program *p) {
+    int64_t most = 0;
+    for (int32_t i = 0; i < ex->graph->n_ops; i++) {
+        const fth_op *op = &ex->graph->op[i];
+        const fth_scratch need = ex->device->backend->scratch[op->kind];
+        if (!fth_runs_aside(op) || !need) continue;
+        const int64_t bytes = need(ex->device, ex->graph, op, ex->capacity);
+        if (bytes > most) most = bytes;
+    }
+    if (most) CUDA_TRY(cudaMalloc(&p->aside_scratch, (size_t)most), "memory for scratch");
+    return FTH_OK;
+}
 
 static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     for (int s = 0; s < 2; s++)
@@ -205,6 +225,7 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     memset(p->staged, 0, p->block_bytes);
     lay_out(p, p->block, &p->batch);
     p->batch.history = nullptr;
+    FTH_TRY(take_aside_scratch(ex, p));
     return ex->device->real == FTH_BF16 ? plan_biases(ex, p) : FTH_OK;
 }
 
@@ -224,6 +245,7 @@ void fth_cuda_unprepare(fth_exec *ex) {
     cudaFree(p->batch.history);
     cudaFreeHost(p->staged_history);
     if (p->copied) cudaEventDestroy(p->copied);
+    cudaFree(p->aside_scratch);
     cudaFree(p->bias);
     cudaFree(p->cast);
     free(p->bias_at);
@@ -235,7 +257,7 @@ void fth_cuda_unprepare(fth_exec *ex) {
 
 typedef fth_err launcher(const fth_cuda_call *c);
 
-static fth_err launch(const fth_exec *ex, const fth_op *op) {
+static fth_err launch(const fth_exec *ex, const fth_op *op, bool aside) {
     static launcher *const kinds[FTH_N_KINDS] = {
 #define KIND(name, text) fth_cuda_##name,
 #include "graph/kinds.def"
@@ -243,7 +265,15 @@ static fth_err launch(const fth_exec *ex, const fth_op *op) {
     };
     fth_cuda *gpu = gpu_of(ex);
     fth_cuda_program *p = own_of(ex);
-    const fth_cuda_call call = {gpu, ex, op, p, &p->batch, p->batch.step, gpu->stream};
+    const fth_cuda_call call = {gpu,
+                                ex,
+                                op,
+                                p,
+                                &p->batch,
+                                p->batch.step,
+                                aside ? gpu->aside : gpu->stream,
+                                aside ? p->aside_scratch : ex->scratch,
+                                gpu->workspace[aside]};
     return kinds[op->kind](&call);
 }
 
@@ -254,18 +284,58 @@ static fth_err name_operation(fth_err err, const fth_op *op) {
                        op->stack == FTH_ENCODER ? "encoder" : "decoder", op->layer + 1);
 }
 
-/* All operations, in order; waited: each is waited for, so that an error belongs to it. */
-static fth_err walk(const fth_exec *ex, bool waited) {
+/* All operations, in order, each waited for, so that an error belongs to it. */
+static fth_err walk_waiting(const fth_exec *ex) {
     FTH_TRY(refresh_biases(ex));
     for (int32_t i = 0; i < ex->graph->n_ops; i++) {
         const fth_op *op = &ex->graph->op[i];
-        fth_err err = launch(ex, op);
-        if (err == FTH_OK && waited) {
-            const cudaError_t waiting = cudaStreamSynchronize(gpu_of(ex)->stream);
-            if (waiting != cudaSuccess) err = fth_cuda_failed(waiting, "running a kernel");
-        }
+        fth_err err = launch(ex, op, false);
+        const cudaError_t waiting = cudaStreamSynchronize(gpu_of(ex)->stream);
+        if (err == FTH_OK && waiting != cudaSuccess)
+            err = fth_cuda_failed(waiting, "running a kernel");
         if (err != FTH_OK) return name_operation(err, op);
     }
+    return FTH_OK;
+}
+
+/* Operation i on the other stream, behind all that came before it on the first. */
+static fth_err launch_aside(const fth_exec *ex, int32_t i) {
+    fth_cuda *gpu = gpu_of(ex);
+    CUDA_TRY(cudaEventRecord(gpu->forked, gpu->stream), "going aside");
+    CUDA_TRY(cudaStreamWaitEvent(gpu->aside, gpu->forked, 0), "going aside");
+    FTH_TRY(launch(ex, &ex->graph->op[i], true));
+    CUDA_TRY(cudaEventRecord(gpu->done[i % FTH_CUDA_LAG], gpu->aside), "going aside");
+    return FTH_OK;
+}
+
+/* With many rows every kernel fills the GPU by itself and two at a time only disturb each other. */
+static bool goes_aside(const fth_exec *ex, int32_t i) {
+    const fth_cuda_program *p = own_of(ex);
+    return p->capacity[FTH_SRC] <= FTH_CUDA_ASIDE_ROWS &&
+           p->capacity[FTH_TGT] <= FTH_CUDA_ASIDE_ROWS && fth_runs_aside(&ex->graph->op[i]);
+}
+
+/* Waits on the first stream for operation i if it went aside. */
+static fth_err wait_for(const fth_exec *ex, int32_t i) {
+    if (i < 0 || !goes_aside(ex, i)) return FTH_OK;
+    fth_cuda *gpu = gpu_of(ex);
+    CUDA_TRY(cudaStreamWaitEvent(gpu->stream, gpu->done[i % FTH_CUDA_LAG], 0),
+             "coming from aside");
+    return FTH_OK;
+}
+
+/* All operations, on two streams. The plan keeps what an operation aside reads for FTH_CUDA_LAG
+ * operations; before the last of these it must have ended. */
+static fth_err walk(const fth_exec *ex) {
+    const int32_t n = ex->graph->n_ops;
+    FTH_TRY(refresh_biases(ex));
+    for (int32_t i = 0; i < n; i++) {
+        const fth_op *op = &ex->graph->op[i];
+        fth_err err = wait_for(ex, i - FTH_CUDA_LAG);
+        if (err == FTH_OK) err = goes_aside(ex, i) ? launch_aside(ex, i) : launch(ex, op, false);
+        if (err != FTH_OK) return name_operation(err, op);
+    }
+    for (int32_t i = n - FTH_CUDA_LAG; i < n; i++) FTH_TRY(wait_for(ex, i));
     return FTH_OK;
 }
 
@@ -274,7 +344,7 @@ static fth_err capture(const fth_exec *ex) {
     cudaGraph_t graph = nullptr;
     CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
              "beginning a capture");
-    const fth_err err = walk(ex, false);
+    const fth_err err = walk(ex);
     const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
     if (err != FTH_OK) {
         if (graph) cudaGraphDestroy(graph);
@@ -289,7 +359,7 @@ static fth_err capture(const fth_exec *ex) {
 fth_err fth_cuda_run(fth_exec *ex) {
     fth_cuda_program *p = own_of(ex);
     FTH_TRY(send_batch(ex));
-    if (p->runs++ == 0) return walk(ex, true);
+    if (p->runs++ == 0) return walk_waiting(ex);
     if (!p->graph) FTH_TRY(capture(ex));
     CUDA_TRY(cudaGraphLaunch(p->graph, gpu_of(ex)->stream), "launching the program");
     return FTH_OK;
@@ -301,7 +371,7 @@ fth_err fth_cuda_one(fth_exec *ex, const fth_op *op) {
         FTH_TRY(send_batch(ex));
         FTH_TRY(refresh_biases(ex));
     }
-    FTH_TRY(launch(ex, op));
+    FTH_TRY(launch(ex, op, false));
     CUDA_TRY(cudaStreamSynchronize(gpu_of(ex)->stream), "running a kernel");
     return FTH_OK;
 }

@@ -18,7 +18,7 @@ struct board {
 };
 
 board board_of(const fth_cuda_call *c, bool root0, bool root1) {
-    return {(double *)c->ex->scratch,
+    return {(double *)c->scratch,
             c->gpu->counters,
             (float *)out_of(c, WATCH_SUMS)->data,
             {root0, root1}};

@@ -178,14 +178,14 @@ template <class T> fth_err run(const fth_cuda_call *c) {
     const int64_t vocab = w->rows, chunk = chunk_of(x->rows, vocab, sizeof(T));
     const double eps = c->op->u.xent.smoothing;
     loss_args<T> a = {};
-    a.logits = (T *)c->ex->scratch;
+    a.logits = (T *)c->scratch;
     a.pitch = pitch_of(vocab);
     a.vocab = (int)vocab;
     a.targets = c->batch->side[c->op->u.xent.side].targets;
     a.eps = (float)eps;
     a.eps_i = vocab > 1 ? (float)(eps / (double)(vocab - 1)) : 0.0f;
     a.gradient = out_of(c, XENT_DX) || out_of(c, XENT_DW);
-    a.sums = (float2 *)((char *)c->ex->scratch + (size_t)(chunk * a.pitch) * sizeof(T));
+    a.sums = (float2 *)((char *)c->scratch + (size_t)(chunk * a.pitch) * sizeof(T));
     a.nll = nll ? (float *)nll->data : nullptr;
     a.ld_nll = nll ? nll->ld : 0;
     a.rows = rows_of(x);

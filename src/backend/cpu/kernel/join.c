@@ -113,8 +113,11 @@ static void sum_row(const join *j, int64_t row, const float *factor, float *z) {
     if (!j->z.data) return;
     real *out = j->z.data + row * j->z.ld;
     int32_t i = 0;
-    for (; i + VW <= j->width; i += VW) v_store_real(out + i, v_load(z + i));
-    for (; i < j->width; i++) out[i] = to_real(z[i]);
+    for (; i + VW <= j->width; i += VW) {
+        v_store_real(out + i, v_load(z + i));
+        v_store(z + i, v_load_real(out + i)); /* what is kept of z is what the norm sees */
+    }
+    for (; i < j->width; i++) z[i] = from_real(out[i] = to_real(z[i]));
 }
 
 /* The sum of z, or of (z - mean)^2. */
