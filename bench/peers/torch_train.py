@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""The peer of `fathom bench train` on a GPU: the same model and batch in PyTorch at its best.
+
+bf16 autocast, flash attention through SDPA, layers compiled, the whole update (forward, backward,
+fused AdamW) replayed as one CUDA graph. Prints one JSON object like `fathom bench train --json`.
+Options have fathom's names; sentences all have --sentence-length tokens, so nothing is padded.
+With --lengths FILE (one "source target" pair a line) batches are padded and sorted by length, as
+PyTorch users train on real text; real tokens are counted.
+"""
+import argparse
+import json
+import math
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+torch.set_float32_matmul_precision("high")
+
+
+def arguments():
+    p = argparse.ArgumentParser()
+    p.add_argument("--arch", default="encdec", choices=["encdec", "dec"])
+    p.add_argument("--method", default="postln", choices=["postln", "preln"])
+    for name, value in [("encoder-layers", 6), ("decoder-layers", 6), ("d-model", 512),
+                        ("ffn-dim", 2048), ("heads", 8), ("vocab", 32768),
+                        ("sentence-length", 32), ("max-tokens", 4096), ("updates", 10)]:
+        p.add_argument("--" + name, type=int, default=value)
+    p.add_argument("--dropout", type=float, default=0.1)
+    p.add_argument("--activation", default="relu", choices=["relu", "gelu"])
+    p.add_argument("--lengths", help="file of 'source target' token counts")
+    p.add_argument("--eager", action="store_true", help="neither compiled nor captured")
+    return p.parse_args()
+
+
+class Attention(nn.Module):
+    def __init__(self, a, cross):
+        super().__init__()
+        self.heads, self.cross = a.heads, cross
+        self.q = nn.Linear(a.d_model, a.d_model if cross else 3 * a.d_model)
+        self.kv = nn.Linear(a.d_model, 2 * a.d_model) if cross else None
+        self.out = nn.Linear(a.d_model, a.d_model)
+
+    def forward(self, x, memory, mask, causal):
+        split = lambda t: t.view(t.shape[0], t.shape[1], self.heads, -1).transpose(1, 2)
+        if self.cross:
+            q, (k, v) = self.q(x), self.kv(memory).chunk(2, -1)
+        else:
+            q, k, v = self.q(x).chunk(3, -1)
+        o = F.scaled_dot_product_attention(split(q), split(k), split(v), attn_mask=mask,
+                                           is_causal=causal and mask is None)
+        return self.out(o.transpose(1, 2).reshape(x.shape))
+
+
+class Layer(nn.Module):
+    def __init__(self, a, decoder):
+        super().__init__()
+        subs = ["self"] + (["cross"] if decoder and a.arch == "encdec" else []) + ["ffn"]
+        self.subs, self.decoder, self.pre, self.p = subs, decoder, a.method == "preln", a.dropout
+        self.attention = nn.ModuleDict({s: Attention(a, s == "cross") for s in subs if s != "ffn"})
+        self.norms = nn.ModuleDict({s: nn.LayerNorm(a.d_model) for s in subs})
+        self.up, self.down = nn.Linear(a.d_model, a.ffn_dim), nn.Linear(a.ffn_dim, a.d_model)
+        self.act = F.relu if a.activation == "relu" else F.gelu
+
+    def branch(self, s, x, memory, self_mask, cross_mask):
+        if s == "ffn":
+            return self.down(self.act(self.up(x)))
+        if s == "cross":
+            return self.attention[s](x, memory, cross_mask, False)
+        return self.attention[s](x, None, self_mask, self.decoder)
+
+    def forward(self, x, memory, self_mask, cross_mask):
+        for s in self.subs:
+            u = self.norms[s](x) if self.pre else x
+            x = x + F.dropout(self.branch(s, u, memory, self_mask, cross_mask), self.p, self.training)
+            x = x if self.pre else self.norms[s](x)
+        return x
+
+
+class Model(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.a = a
+        self.embed = nn.Embedding(a.vocab, a.d_model)
+        nn.init.normal_(self.embed.weight, std=a.d_model ** -0.5)
+        make = (lambda layer: layer) if a.eager else torch.compile
+        n = a.encoder_layers if a.arch == "encdec" else 0
+        self.encoder = nn.ModuleList(make(Layer(a, False)) for _ in range(n))
+        self.decoder = nn.ModuleList(make(Layer(a, True)) for _ in range(a.decoder_layers))
+        self.final = nn.ModuleList(nn.LayerNorm(a.d_model) for _ in range(2)) if a.method == "preln" else None
+        self.register_buffer("positions", torch.randn(1, 4096, a.d_model) * 0.02)
+
+    def inputs(self, ids):
+        x = self.embed(ids) * math.sqrt(self.a.d_model) + self.positions[:, : ids.shape[1]]
+        return F.dropout(x, self.a.dropout, self.training)
+
+    def forward(self, src, tgt, out, src_mask, tgt_mask):
+        memory = None
+        if self.encoder:
+            memory = self.inputs(src)
+            for layer in self.encoder:
+                memory = layer(memory, None, src_mask, None)
+            memory = self.final[0](memory) if self.final else memory
+        x = self.inputs(tgt)
+        for layer in self.decoder:
+            x = layer(x, memory, tgt_mask, src_mask)
+        x = self.final[1](x) if self.final else x
+        logits = F.linear(x, self.embed.weight)
+        return F.cross_entropy(logits.flatten(0, 1).float(), out.flatten(), ignore_index=-1,
+                               label_smoothing=0.1)
+
+
+def ids(a, sentences, length):
+    return torch.randint(4, a.vocab, (sentences, length), device="cuda")
+
+
+class Step:
+    """One update on fixed places; captured as a graph unless eager."""
+
+    def __init__(self, a, model, optimizer, batch):
+        self.model, self.optimizer, self.batch, self.graph = model, optimizer, batch, None
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.update()
+        torch.cuda.current_stream().wait_stream(side)
+        if not a.eager:
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.update()
+
+    def update(self):
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = self.model(*self.batch)
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def __call__(self):
+        self.graph.replay() if self.graph else self.update()
+
+
+def fixed_steps(a, model, optimizer):
+    n = a.max_tokens // a.sentence_length
+    src = ids(a, n, a.sentence_length) if a.arch == "encdec" else None
+    tgt, out = ids(a, n, a.sentence_length), ids(a, n, a.sentence_length)
+    step = Step(a, model, optimizer, (src, tgt, out, None, None))
+    return [step] * a.updates, [tgt.numel() + (src.numel() if src is not None else 0)] * a.updates
+
+
+def padded_steps(a, model, optimizer):
+    """Batches of real lengths, sorted and padded; a length is rounded up to 8 so that graphs repeat."""
+    pairs = sorted(tuple(map(int, line.split())) for line in open(a.lengths))
+    up = lambda n: (n + 7) // 8 * 8
+    batches, current = [], []
+    for pair in pairs:
+        grown = current + [pair]
+        if max(up(max(p[k] for p in grown)) * len(grown) for k in (0, 1)) > a.max_tokens:
+            batches.append(current)
+            grown = [pair]
+        current = grown
+    batches.append(current)
+    chosen = batches[:: max(1, len(batches) // a.updates)][: a.updates]
+    steps, tokens = [], []
+    for b in chosen:
+        longest = [up(max(p[k] for p in b)) for k in (0, 1)]
+        real = [torch.tensor([p[k] for p in b], device="cuda") for k in (0, 1)]
+        masks = [torch.arange(longest[k], device="cuda")[None] < real[k][:, None] for k in (0, 1)]
+        src, tgt = ids(a, len(b), longest[0]), ids(a, len(b), longest[1])
+        out = torch.where(masks[1], ids(a, len(b), longest[1]), -1)
+        causal = torch.ones(longest[1], longest[1], dtype=torch.bool, device="cuda").tril()
+        batch = (src, tgt, out, masks[0][:, None, None, :], (causal & masks[1][:, None, :])[:, None])
+        steps.append(Step(a, model, optimizer, batch))
+        tokens.append(int(real[0].sum() + real[1].sum()))
+    return steps, tokens
+
+
+def main():
+    a = arguments()
+    torch.zeros(1, device="cuda")
+    before = torch.cuda.mem_get_info()[0]
+    model = Model(a).cuda().train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True,
+                                  capturable=not a.eager)
+    steps, tokens = (padded_steps if a.lengths else fixed_steps)(a, model, optimizer)
+    for step in steps[:2]:
+        step()
+    torch.cuda.synchronize()
+    times = []
+    for step in steps:
+        start = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    speed = sum(tokens) / sum(times) if a.lengths else tokens[0] / statistics.median(times)
+    print(json.dumps({"tokens_per_s": speed, "ms_per_update": 1e3 * statistics.median(times),
+                      "peak_bytes": before - torch.cuda.mem_get_info()[0], "torch": torch.__version__,
+                      "device": torch.cuda.get_device_name()}))
+
+
+if __name__ == "__main__":
+    main()
