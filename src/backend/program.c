@@ -139,15 +139,15 @@ static fth_err check_kernels(const fth_device *dev, const fth_graph *g) {
 /* Arena and scratch: the lender's where they suffice, else its own. */
 static fth_err take_memory(fth_program *p, const fth_program *lender) {
     fth_device *dev = p->exec.device;
-    p->borrows_arena = lender && lender->plan.bytes >= p->plan.bytes;
-    p->borrows_scratch = lender && lender->exec.scratch_bytes >= p->exec.scratch_bytes;
-    if (p->borrows_arena) {
+    if (lender && lender->plan.bytes >= p->plan.bytes) {
+        p->borrows_arena = true;
         p->arena = lender->arena;
     } else if (p->plan.bytes) {
         FTH_TRY(dev->backend->alloc(dev, p->plan.bytes, &p->arena));
         p->bytes += p->plan.bytes;
     }
-    if (p->borrows_scratch) {
+    if (lender && lender->exec.scratch_bytes >= p->exec.scratch_bytes) {
+        p->borrows_scratch = true;
         p->exec.scratch = lender->exec.scratch;
     } else if (p->exec.scratch_bytes) {
         FTH_TRY(dev->backend->alloc(dev, p->exec.scratch_bytes, &p->exec.scratch));
@@ -376,7 +376,7 @@ static fth_err has_nonfinite(fth_program *p, fth_val v, bool *bad) {
     int64_t n = fth_program_rows(p, v) * p->tensor[v].width;
     *bad = false;
     if (n == 0 || !p->tensor[v].data) return FTH_OK;
-    double *numbers = malloc(sizeof *numbers * (size_t)n);
+    double *numbers = calloc((size_t)n, sizeof *numbers);
     if (!numbers) return fth_fail(FTH_NO_MEMORY, "no memory for %lld numbers", (long long)n);
     fth_err err = fth_program_read(p, v, numbers);
     for (int64_t i = 0; i < n && err == FTH_OK && !*bad; i++) *bad = !isfinite(numbers[i]);
