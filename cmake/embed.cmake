@@ -1,8 +1,8 @@
 # Turns files into a C source with their bytes, size and SHA-256:
-#   cmake -D NAME=fth_page_style -D OUTPUT=style.c -D "FILES=a.css;b.css" -P embed.cmake
+#   cmake -D NAME=fth_page_style -D OUTPUT=style.c -D "FILES=a.css|b.css" -P embed.cmake
 # Several files become one, in the order given.
+string(REPLACE "|" ";" FILES "${FILES}")
 set(hex "")
-set(text "")
 foreach(file ${FILES})
   file(READ ${file} part HEX)
   string(APPEND hex "${part}")
@@ -15,7 +15,7 @@ set(whole ${OUTPUT}.whole)
 execute_process(COMMAND ${CMAKE_COMMAND} -E cat ${FILES} OUTPUT_FILE ${whole})
 file(SHA256 ${whole} sum)
 file(SIZE ${whole} whole_size)
-if(NOT whole_size EQUAL size)
+if(size EQUAL 0 OR NOT whole_size EQUAL size)
   message(FATAL_ERROR "${OUTPUT}: ${whole_size} bytes, not ${size}")
 endif()
 file(REMOVE ${whole})

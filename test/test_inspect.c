@@ -366,6 +366,8 @@ static void the_data_of_a_page(void **state) {
     assert_string_equal(json_string_value(json_object_get(heat, "cells")), "BQD//wQAAgA=");
     assert_true(json_is_true(json_object_get(heat, "log")));
     assert_int_equal(fth_page(&text, &page), FTH_OK);
+    assert_non_null(strstr(page.text, "function build() {")); /* all files are there */
+    assert_non_null(strstr(page.text, ".tiles"));
     const char *first = strstr(page.text, "</script>"), *second = strstr(first + 1, "</script>");
     assert_non_null(second);
     assert_null(strstr(second + 1, "</script>"));

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "inspect/view.h"
 
-enum { MAX_LIST = 64, MAX_DEPTH = 6, MAX_SAMPLES = 40, MAX_LINE = 1 << 20, MAX_FILE = 256 << 20 };
+enum { MAX_LIST = 16, MAX_DEPTH = 6, MAX_SAMPLES = 40, MAX_LINE = 1 << 20, MAX_FILE = 256 << 20 };
 
 /* A copy in which long lists are told by their length. */
 static json_t *shortened(const json_t *value, int depth) {

@@ -3,7 +3,7 @@ set(page ${CMAKE_SOURCE_DIR}/src/inspect/page)
 function(fathom_page_file name)
   list(TRANSFORM ARGN PREPEND ${page}/)
   set(made ${CMAKE_BINARY_DIR}/page/${name}.c)
-  string(REPLACE ";" "\\;" files "${ARGN}")
+  string(REPLACE ";" "|" files "${ARGN}")
   add_custom_command(OUTPUT ${made}
     COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D OUTPUT=${made} -D "FILES=${files}"
       -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake

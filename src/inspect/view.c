@@ -89,12 +89,22 @@ static fth_err find_heat(fth_view *v, const char *stack, const char *name, int32
     return FTH_OK;
 }
 
+/* One value for the whole stack is a curve: no layer has a single sub-layer. */
+static fth_err add_single(fth_view *v, const char *name, int64_t update) {
+    fth_curve *curve;
+    FTH_TRY(find_curve(v, "layers", name, &curve));
+    if (curve && v->values[0] != FTH_HEAT_NONE)
+        fth_curve_add(curve, update, (double)v->values[0]);
+    return FTH_OK;
+}
+
 /* v->values has the values of the line. */
 static fth_err add_row(fth_view *v, const char *stack, const char *name, int64_t update, size_t n) {
     fth_heat *heat;
     if (n == 0 || n > 1000000) return complain(v, "a layers line has no values, or too many");
     if (strlen(stack) >= sizeof heat->stack || strlen(name) >= sizeof heat->name)
         return complain(v, "a layers line has too long a name");
+    if (n == 1) return add_single(v, name, update);
     FTH_TRY(find_heat(v, stack, name, (int32_t)n, &heat));
     if (!heat) return FTH_OK;
     if ((size_t)heat->values != n)

@@ -68,10 +68,9 @@ class HeatMap {
   constructor(title) {
     this.title = title;
     this.body = make('div', { class: 'heat' });
-    this.scale = make('div', { class: 'scale' });
     this.caption = make('figcaption', {});
     this.details = lazyTable('Data table', () => this.table());
-    this.node = make('figure', {}, make('div', { class: 'head' }, make('h3', {}, title)), this.body, this.scale, this.caption, this.details);
+    this.node = make('figure', {}, make('div', { class: 'head' }, make('h3', {}, title)), this.body, this.caption, this.details);
   }
 
   set(heat) {
@@ -93,13 +92,28 @@ class HeatMap {
     const height = Math.max(44, Math.min(150, Math.round(Math.max(h.bins * 4, 230 / kinds.length))));
     const parts = [];
     for (const k of kinds) {
-      if (names[k]) parts.push(make('div', { class: 'kind' }, names[k]));
+      parts.push(make('div', { class: 'kind' }, make('span', {}, names[k] || ''), this.scale(k)));
       parts.push(make('div', { class: 'layers', 'aria-hidden': 'true' }, make('span', {}, `${num(h.layers)}`), make('span', {}, h.layers > 1 ? '1' : '')));
       parts.push(this.strip(k, names[k] || '', height));
     }
     parts.push(make('div', { class: 'updates', 'aria-hidden': 'true' }, make('span', {}, num(h.u[0])), make('span', {}, 'update'), make('span', {}, num(h.u[h.u.length - 1]))));
     this.body.replaceChildren(...parts);
-    this.drawScale();
+  }
+
+  /* Smallest and largest code of a kind: every strip has a scale of its own, since kinds differ more
+   * from one another than layers do. */
+  range(kind) {
+    const h = this.heat, all = codes(h);
+    let low = LAST, high = FIRST, faults = false, nones = false;
+    for (let r = 0; r < h.u.length; r++) for (let b = 0; b < h.bins; b++) {
+      const code = all[(r * h.kinds + kind) * h.bins + b];
+      faults = faults || (code > 0 && code < 4);
+      nones = nones || code === 0;
+      if (code < 4) continue;
+      low = Math.min(low, Math.max(code, FIRST));
+      high = Math.max(high, code);
+    }
+    return { low: Math.min(low, high), high, faults, nones };
   }
 
   strip(kind, name, height) {
@@ -108,11 +122,12 @@ class HeatMap {
       'aria-label': `${this.title}${name ? `, ${name}` : ''}: ${num(h.layers)} layers, ${w} updates from ${num(h.u[0])} to ${num(h.u[w - 1])}. Arrow keys read the cells; a data table follows.` });
     canvas.style.height = `${height}px`;
     const context = canvas.getContext('2d'), image = context.createImageData(w, h.bins);
-    const fault = rgb('--fault'), none = rgb('--none'), table = [];
+    const fault = rgb('--fault'), none = rgb('--none'), table = [], { low, high } = this.range(kind);
+    const shade = (code) => (high > low ? Math.round((Math.max(code, low) - low) / (high - low) * 255) : 128);
     for (let i = 0; i <= 255; i++) table.push(cividis(i / 255));
     for (let r = 0; r < w; r++) for (let b = 0; b < h.bins; b++) {
       const code = all[(r * h.kinds + kind) * h.bins + b];
-      const c = code === 0 ? none : code < 4 ? fault : code === 4 ? table[0] : table[Math.round((code - FIRST) / (LAST - FIRST) * 255)];
+      const c = code === 0 ? none : code < 4 ? fault : table[shade(code)];
       const at = ((h.bins - 1 - b) * w + r) * 4;
       image.data[at] = c[0]; image.data[at + 1] = c[1]; image.data[at + 2] = c[2]; image.data[at + 3] = 255;
     }
@@ -150,17 +165,19 @@ class HeatMap {
     });
   }
 
-  drawScale() {
-    const h = this.heat, canvas = make('canvas', { width: 128, height: 1, role: 'img', 'aria-label': 'colour scale' }), context = canvas.getContext('2d');
+  /* The colours of a strip and what they stand for. */
+  scale(kind) {
+    const h = this.heat, { low, high, faults, nones } = this.range(kind);
+    const canvas = make('canvas', { width: 128, height: 1, role: 'img', 'aria-label': 'colour scale' }), context = canvas.getContext('2d');
     for (let i = 0; i < 128; i++) {
       context.fillStyle = `rgb(${cividis(i / 127).join(',')})`;
       context.fillRect(i, 0, 1, 1);
     }
-    const all = codes(h), faults = all.some((c) => c > 0 && c < 4), nones = kindsOf(h).length && all.some((c) => c === 0) && h.kinds === 1;
-    const end = (v) => num(h.log ? 10 ** v : v, 3);
-    this.scale.replaceChildren(make('span', {}, end(h.low)), canvas, make('span', {}, end(h.high)), make('span', {}, h.log ? 'log scale' : ''));
-    if (faults) this.scale.append(make('span', {}, make('span', { class: 'swatch fault' }), 'not finite'));
-    if (nones) this.scale.append(make('span', {}, make('span', { class: 'swatch none' }), 'no value'));
+    const scale = make('span', { class: 'scale' });
+    if (faults) scale.append(make('span', {}, make('span', { class: 'swatch fault' }), 'not finite'));
+    if (nones) scale.append(make('span', {}, make('span', { class: 'swatch none' }), 'no value'));
+    scale.append(num(valueOf(h, low), 3), canvas, num(valueOf(h, high), 3), h.log ? ' log' : '');
+    return scale;
   }
 
   table() {

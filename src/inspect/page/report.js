@@ -10,14 +10,14 @@ const QUANTITIES = {
 const CURVES = {
   gnorm: ['Gradient norm', '', true], lr: ['Learning rate', '', false], wps: ['Speed', 'target tokens per second', false],
   alpha: ['Alpha of the method', '', false],
-  encoder_cosine: ['Cosine between encoder positions', '', false], data_wait: ['Waiting for data', 'seconds', false],
+  encoder_cosine: ['Cosine between encoder positions', 'on the validation data', false], position_cosine: ['Cosine between encoder positions', 'while training', false], data_wait: ['Waiting for data', 'seconds', false],
   bleu: ['BLEU', '', false],
 };
 const pretty = (name) => name.replace(/_/g, ' ').replace(/^./, (c) => c.toUpperCase());
 const quantity = (name) => QUANTITIES[name] || pretty(name);
 
 let data = JSON.parse(byId('data').textContent);
-const ui = { x: 'update', run: 0, heat: '', share: 1 };
+const ui = { x: 'update', run: 0, heat: '', kind: '', share: 1 };
 let parts = {}; /* the figures that stand, by name */
 
 const curveOf = (run, name) => run.curves.find((c) => c.name === name);
@@ -155,7 +155,7 @@ function curveNames() {
   /* methods without a schedule log alpha 1; a run that never waits for data has nothing to show */
   const constant = (n) => data.runs.every((r) => new Set((curveOf(r, n) || { m: [] }).m).size <= 1);
   for (const n of ['train.alpha', 'train.data_wait']) if (constant(n)) names.delete(n);
-  const order = ['train.gnorm', 'train.lr', 'train.wps', 'train.alpha', 'valid.encoder_cosine', 'valid.bleu'];
+  const order = ['train.gnorm', 'train.lr', 'train.wps', 'train.alpha', 'valid.encoder_cosine', 'layers.position_cosine', 'valid.bleu'];
   return [...names].sort((a, b) => (order.indexOf(a) + 99) % 99 - (order.indexOf(b) + 99) % 99 || (a < b ? -1 : 1));
 }
 
@@ -235,16 +235,19 @@ function depthSection() {
   const keys = heatKeys();
   if (!keys.size) return null;
   const node = section('depth', 'Through the depth');
-  node.append(make('p', { class: 'note' }, 'What every sub-layer did while the model learnt. Layers are counted from the bottom; each colour scale belongs to its own figure.'));
+  node.append(make('p', { class: 'note' }, 'What every sub-layer did while the model learnt. Layers are counted from the bottom; each strip has a colour scale of its own.'));
   if (!keys.has(ui.heat)) ui.heat = [...keys.keys()][0];
   const what = make('select', {}, ...[...keys.entries()].map(([k, h]) => make('option', { value: k, selected: k === ui.heat }, heatTitle(h))));
   const slide = make('input', { type: 'range', min: 0, max: 1000, value: ui.share * 1000, 'aria-label': 'Update that the profile shows' });
   const at = make('output', {});
+  const kind = make('select', {});
   what.addEventListener('change', () => { ui.heat = what.value; fillProfile(); });
+  kind.addEventListener('change', () => { ui.kind = kind.value; fillProfile(); });
+  parts.profileKind = kind;
   slide.addEventListener('input', () => { ui.share = slide.value / 1000; fillProfile(); });
   parts.profile = new Chart({ title: 'Profile', xLabel: 'layer', wide: true, log: true });
   parts.profileAt = at;
-  node.append(make('div', { class: 'row' }, make('label', { class: 'pick' }, 'Quantity ', what), make('label', { class: 'pick' }, 'Update ', slide, ' ', at)),
+  node.append(make('div', { class: 'row' }, make('label', { class: 'pick' }, 'Quantity ', what), make('label', { class: 'pick' }, 'Sub-layers ', kind), make('label', { class: 'pick' }, 'Update ', slide, ' ', at)),
     make('div', { class: 'grid' }, parts.profile.node));
   const run = make('select', {}, ...data.runs.map((r, i) => make('option', { value: i, selected: i === ui.run }, r.name)));
   run.addEventListener('change', () => { ui.run = Number(run.value); build(); byId('heats').scrollIntoView(); });
@@ -255,7 +258,9 @@ function depthSection() {
   const shown = data.runs[ui.run] && data.runs[ui.run].heats.length ? data.runs[ui.run] : data.runs.find((r) => r.heats.length);
   ui.run = data.runs.indexOf(shown);
   run.value = String(ui.run);
-  for (const h of shown.heats) {
+  /* both stacks of a quantity side by side */
+  const order = [...new Set(shown.heats.map((h) => h.name))];
+  for (const h of [...shown.heats].sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name))) {
     if (h.layers < 2 && h.kinds < 2) continue;
     parts.heats[heatKey(h)] = new HeatMap(heatTitle(h));
     grid.append(parts.heats[heatKey(h)].node);
@@ -264,7 +269,18 @@ function depthSection() {
   return node;
 }
 
+/* Which kinds of sub-layer the profile can show; several runs show one of them, to stay readable. */
+function chooseKind() {
+  const names = new Set();
+  for (const r of data.runs) for (const h of r.heats) if (heatKey(h) === ui.heat && h.u.length) for (const k of kindsOf(h)) names.add((KINDS[h.kinds] || [''])[k]);
+  const all = [...names], runs = data.runs.filter((r) => r.heats.some((h) => heatKey(h) === ui.heat)).length;
+  if (all.length > 1) all.unshift('all');
+  if (!all.includes(ui.kind)) ui.kind = runs > 1 && all.length > 1 ? all[1] : all[0];
+  parts.profileKind.replaceChildren(...all.map((n) => make('option', { value: n, selected: n === ui.kind }, n || 'all')));
+}
+
 function fillProfile() {
+  chooseKind();
   const series = [];
   let last = 0, log = false, name = '';
   for (const r of data.runs) for (const h of r.heats) if (heatKey(h) === ui.heat && h.u.length) last = Math.max(last, h.u[h.u.length - 1]);
@@ -279,6 +295,7 @@ function fillProfile() {
     shownAt = h.u[row];
     kinds.forEach((k, n) => {
       const values = rowOf(h, row, k), kind = (KINDS[h.kinds] || [''])[k];
+      if (ui.kind !== 'all' && ui.kind !== kind) return;
       /* one run: its kinds take the colours; several: the runs do */
       series.push({ run: data.runs.length > 1 ? i : n, label: label(r, kind), x: values.map((v, b) => b * h.per_bin + 1), y: values.map((v) => (v !== null && Number.isFinite(v) ? v : null)),
         bad: values.map((v, b) => (v === null || Number.isFinite(v) ? null : b * h.per_bin + 1)).filter((x) => x !== null) });
@@ -312,11 +329,25 @@ function facts(value) {
   return document.createTextNode(typeof value === 'number' ? num(value) : String(value));
 }
 
+/* The report of a failed run: in words first, its numbers behind. */
+function failure(r) {
+  const d = r.diverged;
+  if (typeof d === 'string') return make('div', { class: 'card' }, make('h3', {}, r.name), make('p', {}, d));
+  const { reason, first_fault: fault, advice, ...rest } = d;
+  const card = make('div', { class: 'card' }, make('h3', {}, r.name));
+  if (reason) card.append(make('p', {}, reason));
+  if (fault && typeof fault === 'object') card.append(make('p', {}, make('strong', {}, 'First sign: '),
+    `${fault.text || 'unknown place'}, update ${num(fault.update)}: ${fault.symptom || fault.quantity || ''} (${quantity(String(fault.quantity || 'value')).toLowerCase()} ${num(fault.value)})`));
+  if (Array.isArray(advice) && advice.length) card.append(make('p', {}, make('strong', {}, 'What usually helps:')), make('ul', {}, ...advice.map((a) => make('li', {}, (a && a.text) || String(a)))));
+  card.append(make('details', {}, make('summary', {}, 'All of diverged.json'), facts(rest)));
+  return card;
+}
+
 function divergedSection() {
   const hit = data.runs.filter((r) => r.diverged);
   if (!hit.length) return null;
   const node = section('diverged', 'What went wrong');
-  for (const r of hit) node.append(make('div', { class: 'card' }, make('h3', {}, r.name), facts(r.diverged)));
+  node.append(make('div', { class: 'stack' }, ...hit.map(failure)));
   return node;
 }
 
@@ -390,12 +421,13 @@ function build() {
   const sections = [parts.overview, divergedSection(), some ? curvesSection() : null, depthSection(), validTable(), samplesSection(), configSection()].filter(Boolean);
   byId('main').replaceChildren(...sections);
   byId('nav').replaceChildren(...sections.map((s) => make('a', { href: `#${s.id}` }, s.getAttribute('aria-label'))));
-  document.title = `${title()} · fathom`;
   refresh();
 }
 
-/* Brings all figures up to date with the data. */
+/* Brings all figures up to date with the data. A live page shows in its tab how far the runs are. */
 function refresh() {
+  const far = data.live ? `${num(Math.max(...data.runs.map((r) => r.update)))} · ` : '';
+  document.title = `${far}${title()} · fathom`;
   overview();
   if (parts.charts) fillCurves();
   fillDepth();
@@ -442,6 +474,7 @@ function watch() {
 
 theme();
 build();
+document.documentElement.dataset.ready = Math.round(performance.now()); /* milliseconds, for tests */
 if (data.live) watch();
 let resized;
 addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(refresh, 150); });
