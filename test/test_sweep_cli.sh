@@ -9,7 +9,7 @@ trap 'rm -rf "$tree"' EXIT
 cd "$tree"
 
 fail() {
-    echo "test_sweep: $*" >&2
+    echo "test_sweep_cli: $*" >&2
     exit 1
 }
 
