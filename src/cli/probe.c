@@ -224,7 +224,8 @@ static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
     c->table = (fth_table){.columns = c->what->columns,
                            .n_numbers = c->what->n_numbers,
                            .has_word = c->what->has_word};
-    c->spec = (fth_probe_spec){.max_tokens = o->max_tokens,
+    c->spec = (fth_probe_spec){.log = &c->log,
+                               .max_tokens = o->max_tokens,
                                .update = update_given ? o->update : 0,
                                .smoothing = o->label_smoothing,
                                .dropout = o->dropout,

@@ -71,7 +71,7 @@ static void begin_panel(figure *f, const char *title, const char *more, const ch
     SAY(f, p, "'\nset xlabel '%s' offset 0,0.6\nset ylabel '%s'\n", x, y);
     SAY(f, p,
         "set grid lc rgb '#bbbbbb'\nset key below samplen 3\n"
-        "set tics nomirror\nset offsets graph 0.03, graph 0.03, 0, 0\n");
+        "set tics nomirror\n");
     f->n_panels++;
     f->logarithmic = false;
     f->low = f->from = INFINITY;
@@ -84,6 +84,13 @@ static void whole_tics(figure *f, const char *axis, int64_t n) {
     int64_t step = n / 12 + 1;
     SAY(f, &f->panels, "set %stics %lld,%lld\n", axis, (long long)(step > 1 ? 0 : 1),
         (long long)step);
+}
+
+/* The curves along whole numbers, with a little room on both sides. */
+static void whole_axis(figure *f) {
+    double room = 0.03 * (f->to - f->from) + 0.1;
+    if (isfinite(room)) SAY(f, &f->panels, "set xrange [%g:%g]\n", f->from - room, f->to + room);
+    if (isfinite(room)) whole_tics(f, "x", (int64_t)f->to);
 }
 
 static void end_panel(figure *f) {
@@ -136,7 +143,7 @@ static void layer_panel(figure *f, fth_stack stack, int k, const char *title, co
     begin_panel(f, title, fth_stack_name(stack), "layer, bottom to top", y);
     f->logarithmic = logarithmic;
     for (int32_t s = 0; s < f->t->n_subjects; s++) layer_curve(f, s, stack, k);
-    whole_tics(f, "x", (int64_t)f->to);
+    whole_axis(f);
     end_panel(f);
 }
 
@@ -181,7 +188,7 @@ static void lninput(figure *f) {
         SAY(f, &f->curves, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d),
             d);
         f->low = fmin(f->low, sqrt(d));
-        whole_tics(f, "x", (int64_t)f->to);
+        whole_axis(f);
         end_panel(f);
     }
 }

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/progress.h"
+
 /* Point i of n from `from` to `to`; the middle of an odd number of symmetric ones is exactly 0. */
 static double coordinate(const fth_plane *p, int axis, int32_t i) {
     double steps = p->points - 1;
@@ -22,7 +24,10 @@ static fth_err one_point(const fth_plane *p, fth_subject *s, fth_look *l, double
 static fth_err all_points(const fth_plane *p, fth_subject *s, fth_look *l, float *flat,
                           fth_table *out) {
     fth_stack top = s->model.config.arch == FTH_ENC ? FTH_ENCODER : FTH_DECODER;
-    for (int32_t i = 0; i < p->points * p->points; i++) {
+    int32_t n = p->points * p->points;
+    fth_progress progress;
+    fth_progress_init(&progress, s->spec->log, fth_real_clock(), "surface", "points", 0, n);
+    for (int32_t i = 0; i < n; i++) {
         double a = coordinate(p, 0, i % p->points), b = coordinate(p, 1, i / p->points);
         FTH_TRY(one_point(p, s, l, a, b, flat));
         FTH_TRY(fth_table_add(out, (fth_probe_row){.stack = top,
@@ -30,7 +35,9 @@ static fth_err all_points(const fth_plane *p, fth_subject *s, fth_look *l, float
                                                    .step = p->step,
                                                    .word = p->word,
                                                    .number = {a, b, l->loss}}));
+        fth_progress_update(&progress, i + 1, NULL);
     }
+    fth_progress_end(&progress);
     return FTH_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "backend/arenas.h"
 #include "backend/program.h"
+#include "base/log.h"
 #include "model/model.h"
 #include "probe/set.h"
 
@@ -18,6 +19,7 @@ typedef struct fth_probe_spec {
     uint64_t seed;      /* of dropout and of random directions */
     bool embedding;     /* similarity: the embeddings are row and column 0 */
     int32_t grid;       /* points of a surface along each axis */
+    fth_log *log;       /* for long work; NULL: nothing is shown */
     bool angle;         /* trajectory: distance and angle instead of a principal component */
 } fth_probe_spec;
 
