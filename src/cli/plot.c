@@ -122,6 +122,7 @@ static fth_err add_figure(fth_str *script, const char *terminal, const char *out
                           const char *ending, const series *s, int n) {
     FTH_TRY(fth_str_addf(script, "set terminal %s\nset output '%s.%s'\n", terminal, out, ending));
     FTH_TRY(fth_str_addf(script, "unset logscale\nset format y '%%g'\nset multiplot layout 1,2\n"
+                                 "set key below\n"
                                  "set title 'Loss'\nset xlabel 'update'\n"
                                  "set ylabel 'negative log-likelihood (nats per token)'\n"));
     FTH_TRY(add_plot(script, s, n, true));

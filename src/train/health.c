@@ -45,11 +45,9 @@ static fth_err judge_source(fth_evaluator *e, const fth_dataset *valid, int64_t 
     out->encoder_cosine = eval.encoder_cosine;
     if (eval.encoder_cosine > 0.99) {
         out->kind = FTH_FAULT_COLLAPSED;
-        snprintf(
-            out->reason, sizeof out->reason,
-            "the encoder collapsed: the mean cosine between its positions is %.4f, above 0.99; "
-            "a longer warm-up, a smaller --lr or --method-option branch_lr=alpha usually helps",
-            eval.encoder_cosine);
+        snprintf(out->reason, sizeof out->reason,
+                 "the encoder collapsed: the mean cosine between its positions is %.4f, above 0.99",
+                 eval.encoder_cosine);
         return FTH_OK;
     }
     spec = (fth_eval_spec){.update = update, .wrong_sources = true};
