@@ -44,6 +44,11 @@ for recipe in "$here"/../recipes/*/*.yaml; do
         fail "$recipe: two runs have one folder"
 done
 
+# the example of the document
+awk '/^```yaml/{on=1; next} /^```/{on=0} on' "$here/../doc/sweep.md" >doc.yaml
+expect 0 "$fathom" sweep doc.yaml --dry-run
+[ "$(wc -l <out)" -eq 18 ] || fail "the example of doc/sweep.md has $(wc -l <out) runs"
+
 # ---- mistakes ----
 refuses 'its grid has 1000000 runs, must be at most 10000' 'data: d' 'seeds: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]' \
     'lr: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]' 'dropout: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]' \

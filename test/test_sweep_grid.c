@@ -79,7 +79,7 @@ static int tear_down(void **state) {
 }
 
 static void put(const place *p, const char *name, const char *text) {
-    char path[400];
+    char path[600];
     snprintf(path, sizeof path, "%s/%s", p->folder, name);
     assert_int_equal(fth_file_write(path, text, strlen(text)), FTH_OK);
 }
