@@ -56,6 +56,11 @@ static inline const fth_tensor *fth_arg(const fth_exec *ex, fth_val v) {
     return v ? &ex->tensor[v] : NULL;
 }
 
+/* The tensor of an operand that every operation of its kind has. */
+static inline const fth_tensor *fth_operand(const fth_exec *ex, fth_val v) {
+    return &ex->tensor[v];
+}
+
 /* Rows to work on now. */
 static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {
     return t->extent == FTH_ROWS_FIXED ? t->rows : ex->rows[t->extent];
