@@ -51,14 +51,11 @@ typedef struct fth_exec {
     void *own; /* what the backend's prepare made */
 } fth_exec;
 
-/* The tensor of an operand, NULL when it is absent. */
+/* The tensor of an operand, NULL when it is absent. A program always has tensors; said here, since
+ * analysers take an absent operand for a sign that there are none. */
 static inline const fth_tensor *fth_arg(const fth_exec *ex, fth_val v) {
+    if (!ex->tensor) __builtin_unreachable();
     return v ? &ex->tensor[v] : NULL;
-}
-
-/* The tensor of an operand that every operation of its kind has. */
-static inline const fth_tensor *fth_operand(const fth_exec *ex, fth_val v) {
-    return &ex->tensor[v];
 }
 
 /* Rows to work on now. */

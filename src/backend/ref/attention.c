@@ -54,7 +54,7 @@ static double drop_factor(const fth_exec *ex, const fth_op *op, const query *q, 
 static void attend(fth_exec *ex, const fth_op *op, const query *q) {
     const fth_tensor *query_rows = fth_arg(ex, op->in[ATT_Q]), *keys = fth_arg(ex, op->in[ATT_K]);
     const fth_tensor *values = fth_arg(ex, op->in[ATT_V]), *prev = fth_arg(ex, op->in[ATT_PREV]);
-    const fth_tensor *o = fth_operand(ex, op->out[ATT_O]), *lse = fth_arg(ex, op->out[ATT_LSE]);
+    const fth_tensor *o = fth_arg(ex, op->out[ATT_O]), *lse = fth_arg(ex, op->out[ATT_LSE]);
     const fth_tensor *scores = fth_arg(ex, op->out[ATT_SCORES]);
     double *p = ex->scratch; /* [keys] */
     double highest = -INFINITY, sum = 0;

@@ -3,7 +3,7 @@
 #include "backend/ref/ref.h"
 
 fth_err fth_ref_scale_shift(fth_exec *ex, const fth_op *op) {
-    const fth_tensor *x = fth_operand(ex, op->in[SHIFT_X]), *y = fth_operand(ex, op->out[SHIFT_Y]);
+    const fth_tensor *x = fth_arg(ex, op->in[SHIFT_X]), *y = fth_arg(ex, op->out[SHIFT_Y]);
     const double s = fth_ref_scalar(fth_arg(ex, op->in[SHIFT_S]), 1);
     const double shift = fth_ref_scalar(fth_arg(ex, op->in[SHIFT_C]), 0);
     for (int64_t row = 0; row < fth_rows_now(ex, y); row++)
@@ -13,7 +13,7 @@ fth_err fth_ref_scale_shift(fth_exec *ex, const fth_op *op) {
 }
 
 fth_err fth_ref_scale_shift_bwd(fth_exec *ex, const fth_op *op) {
-    const fth_tensor *dy = fth_operand(ex, op->in[SHIFT_BWD_DY]);
+    const fth_tensor *dy = fth_arg(ex, op->in[SHIFT_BWD_DY]);
     const fth_tensor *x = fth_arg(ex, op->in[SHIFT_BWD_X]);
     const fth_tensor *dx = fth_arg(ex, op->out[SHIFT_BWD_DX]);
     const fth_tensor *ds = fth_arg(ex, op->out[SHIFT_BWD_DS]);
