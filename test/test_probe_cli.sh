@@ -66,6 +66,7 @@ refused 2 "no-such-batch" "$fathom" probe gradnorm "$model" --batch no-such-batc
 refused 2 "\-\-batch FILE or --data" "$fathom" probe gradnorm "$model" --out x.csv
 refused 2 "cannot be given with --data" "$fathom" probe gradnorm "$model" --batch b --data d --out x.csv
 refused 2 "\-\-out" "$fathom" probe gradnorm "$model" --batch "$batch"
+refused 2 "no-folder is no folder" "$fathom" probe gradnorm "$model" --batch "$batch" --out no-folder/x.csv
 refused 2 "must be odd" "$fathom" probe surface "$model" --batch "$batch" --grid 4 --out x.csv
 refused 2 "is for update and trajectory" "$fathom" probe surface "$model" --batch "$batch" --init m --out x.csv
 refused 2 "places: method preln has no LN after" "$fathom" probe places "$models/preln-enc" \

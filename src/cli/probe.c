@@ -76,6 +76,17 @@ static bool ends_in_csv(const char *path) {
     return length >= 4 && strcmp(path + length - 4, ".csv") == 0;
 }
 
+/* A file is written when the work is done: its folder has to be there before. */
+static fth_err check_parent(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *parent = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    fth_err err = parent ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    if (err == FTH_OK && !is_folder(parent))
+        err = fth_fail(FTH_USAGE, "--out %s: %s is no folder", path, parent);
+    free(parent);
+    return err;
+}
+
 /* ---- the probe set ---- */
 
 /* The folder of a model; of a run its newest checkpoint. malloc'd. */
@@ -233,7 +244,7 @@ static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
                                .embedding = o->embedding,
                                .grid = (int32_t)o->grid,
                                .angle = strcmp(o->proj, "angle") == 0};
-    if (c->folder) FTH_TRY(fth_make_dirs(o->out));
+    FTH_TRY(c->folder ? fth_make_dirs(o->out) : check_parent(o->out));
     FTH_TRY(find_set(c));
     c->spec.batch = c->batch;
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &c->spec.device));

@@ -35,6 +35,7 @@ fth_err fth_probe_places(fth_subject *s, fth_table *out) {
                         "such LNs",
                         method->id);
     fth_look look;
+    FTH_TRY(fth_subject_has_loss(s));
     FTH_TRY(fth_look_open(&look, s, (fth_graph_spec){.backward = true}, FTH_TAP_DY | FTH_TAP_DZ));
     double *squares = calloc(2 * (size_t)look.taps.n_sub, sizeof *squares);
     fth_err err = squares ? measure(s, &look, squares, out)

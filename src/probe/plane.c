@@ -43,6 +43,7 @@ static fth_err all_points(const fth_plane *p, fth_subject *s, fth_look *l, float
 
 fth_err fth_plane_measure(const fth_plane *p, fth_subject *s, fth_table *out) {
     fth_look look;
+    FTH_TRY(fth_subject_has_loss(s));
     FTH_TRY(fth_look_open(&look, s, (fth_graph_spec){0}, 0));
     float *flat = malloc(sizeof *flat * (size_t)s->model.params.size);
     fth_err err = flat ? all_points(p, s, &look, flat, out)

@@ -38,10 +38,7 @@ fth_err fth_probe_set_read(fth_probe_set *s, const char *path, const fth_config 
             if (rows > most[side]) most[side] = rows;
         }
     s->targets = fth_batch_targets(b, s->side);
-    fth_err err = FTH_OK;
-    if (s->targets == 0)
-        err = fth_fail(FTH_BAD_INPUT, "%s: no position has a target, so there is no loss", path);
-    if (err == FTH_OK) err = fth_batch_store_init(&s->part, most[0], most[1], b->n_sent);
+    fth_err err = fth_batch_store_init(&s->part, most[0], most[1], b->n_sent);
     if (err != FTH_OK) fth_probe_set_fini(s);
     return err;
 }

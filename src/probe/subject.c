@@ -29,6 +29,12 @@ fth_err fth_subject_load(fth_subject *s, const float *flat) {
     return fth_arenas_load(s->spec->device, &s->arenas, flat);
 }
 
+fth_err fth_subject_has_loss(const fth_subject *s) {
+    if (s->set.targets > 0) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: no position has a target, so there is no loss",
+                    s->spec->batch);
+}
+
 int64_t fth_subject_update(const fth_subject *s, int64_t step) {
     if (s->spec->update > 0) return s->spec->update;
     return step > 1 ? step : 1; /* METHODS B.5: the alpha of the last update */
@@ -124,7 +130,7 @@ fth_err fth_look_piece(fth_look *l, int64_t update, fth_see *see, void *context)
     fth_subject *s = l->subject;
     fth_step step = {.seed = s->spec->seed,
                      .update = (uint32_t)update,
-                     .loss_scale = 1.0 / (double)s->set.targets};
+                     .loss_scale = s->set.targets ? 1.0 / (double)s->set.targets : 0};
     fth_method_step(&s->model.method, update, step.slots);
     for (int side = 0; side < 2; side++) /* dropout counts rows through all pieces */
         if (s->set.all.store.batch.side[side].offsets)

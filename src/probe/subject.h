@@ -39,6 +39,9 @@ void fth_subject_close(fth_subject *s);
 /* Gives the parameters other values [params.size], or back its own (flat). */
 fth_err fth_subject_load(fth_subject *s, const float *flat);
 
+/* An error where the probe set has no targets. */
+fth_err fth_subject_has_loss(const fth_subject *s);
+
 /* The update whose numbers the method uses. */
 int64_t fth_subject_update(const fth_subject *s, int64_t step);
 

@@ -44,6 +44,7 @@ static fth_err way_init(way *w, const fth_series *s, const fth_probe_spec *spec)
     w->series = s;
     w->k = s->n - 1;
     FTH_TRY(fth_subject_open(&w->subject, spec, s->folder[s->n - 1]));
+    FTH_TRY(fth_subject_has_loss(&w->subject));
     size_t size = (size_t)w->subject.model.params.size, k = (size_t)w->k;
     w->start = malloc(sizeof *w->start * size);
     w->last = calloc(size, sizeof *w->last);
