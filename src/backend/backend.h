@@ -127,6 +127,8 @@ struct fth_backend {
     /* Called when a program is made and freed: a place for captured graphs and the like. */
     fth_err (*prepare)(fth_exec *ex);
     void (*unprepare)(fth_exec *ex);
+    /* Programs made from now on hold the weights of their linear maps in 8 bits. NULL: cannot. */
+    fth_err (*quantize)(fth_device *dev);
     /* Over flat arenas: sum of squares (in double), Adam, and master -> weights. */
     fth_err (*sum_squares)(fth_device *dev, const void *full, int64_t n, double *out);
     fth_err (*adam)(fth_device *dev, const fth_arenas *a, const fth_adam *args);

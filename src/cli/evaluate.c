@@ -20,7 +20,8 @@
       "context (dec models)")                                                                      \
     X(BOOL, per_word, "false", FTH_ANY, "perplexity per word of the text instead of per token")    \
     X(BOOL, strict, "false", FTH_ANY, "a sentence that is too long is an error")                   \
-    X(BOOL, json, "false", FTH_ANY, "print one JSON object")
+    X(BOOL, json, "false", FTH_ANY, "print one JSON object")                                       \
+    QUANTIZE_OPTIONS(X)
 FTH_OPTIONS(evaluate_options, "evaluate", EVALUATE_OPTIONS)
 
 typedef struct work {
@@ -85,6 +86,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
     FTH_TRY(check_data(w, data));
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
+    FTH_TRY(fth_device_quantize(w->device, o->quantize));
     FTH_TRY(fth_arenas_new(w->device, w->model.params.size, FTH_TO_RUN, &w->arenas));
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
     bool lm = w->model.config.arch == FTH_DEC;

@@ -37,7 +37,8 @@
     X(I64, batch, "64", FTH_RANGE(1, 65536), "sentences at once")                                  \
     X(I64, max_tokens, "8192", FTH_RANGE(1, 16777216), "source tokens at once")                    \
     X(BOOL, strict, "false", FTH_ANY, "a line that is too long is an error, instead of being cut") \
-    X(BOOL, quiet, "false", FTH_ANY, "no totals")
+    X(BOOL, quiet, "false", FTH_ANY, "no totals")                                                  \
+    QUANTIZE_OPTIONS(X)
 FTH_OPTIONS(generate_options, "generation", GENERATE_OPTIONS)
 
 enum { MAX_MODELS = 16, CHUNK = 4096 };
@@ -269,6 +270,7 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
         return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld",
                         (long long)w->o->nbest, (long long)w->o->beam);
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
+    FTH_TRY(fth_device_quantize(w->device, w->o->quantize));
     for (size_t i = 0; i < parsed->n_positionals; i++)
         FTH_TRY(load_model(w, parsed->positionals[i], (int)i));
     FTH_TRY(load_tokenizers(w, parsed->positionals[0]));

@@ -14,6 +14,11 @@
     X(I64, threads, "", FTH_MIN(1), "CPU threads; default: one for each core")
 FTH_OPTIONS(fth_device_options, "device", DEVICE_OPTIONS)
 
+/* Of verbs that only run models. */
+#define QUANTIZE_OPTIONS(X)                                                                        \
+    X(CHOICE, quantize, "none", FTH_CHOICES("none|int8"),                                          \
+      "int8: weights of linear maps in 8 bits, a quarter of the memory to read (device cpu)")
+
 #define OPTIMISER_OPTIONS(X)                                                                       \
     X(F64, lr, "0.0005", FTH_ABOVE(0), "peak learning rate")                                       \
     X(CHOICE, lr_scheduler, "inverse_sqrt",                                                        \

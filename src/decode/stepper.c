@@ -211,3 +211,20 @@ fth_err fth_stepper_step(fth_stepper *s, const fth_step_row *rows, int32_t n,
     *logits = s->logits;
     return FTH_OK;
 }
+
+/* ---- measuring ---- */
+
+void fth_stepper_profile(fth_stepper *s, bool on) {
+    if (s->encode) fth_program_profile(s->encode, on);
+    fth_program_profile(s->step, on);
+}
+
+void fth_stepper_times(const fth_stepper *s, double times[FTH_N_KINDS]) {
+    for (int k = 0; k < FTH_N_KINDS; k++)
+        times[k] =
+            fth_program_times(s->step)[k] + (s->encode ? fth_program_times(s->encode)[k] : 0);
+}
+
+int64_t fth_stepper_bytes(const fth_stepper *s) {
+    return fth_program_bytes(s->step) + (s->encode ? fth_program_bytes(s->encode) : 0);
+}

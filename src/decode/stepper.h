@@ -40,4 +40,11 @@ typedef struct fth_step_row {
  * of rows that no row names as parent are forgotten. */
 fth_err fth_stepper_step(fth_stepper *s, const fth_step_row *rows, int32_t n, const float **logits);
 
+/* Times by kind of operation of encoder and steps, in seconds; only while profiling. */
+void fth_stepper_profile(fth_stepper *s, bool on);
+void fth_stepper_times(const fth_stepper *s, double times[FTH_N_KINDS]);
+
+/* Bytes on the device beside the parameters. */
+int64_t fth_stepper_bytes(const fth_stepper *s);
+
 #endif

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "backend/cpu/quantize.h"
+
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
@@ -171,6 +173,12 @@ static fth_err open_best(const fth_backend *self, fth_precision precision, int t
     return fth_cpu_open_isa(getenv("FATHOM_CPU_ISA"), precision, threads, out);
 }
 
+static fth_err quantize(fth_device *dev) {
+    fth_cpu *cpu = (fth_cpu *)dev;
+    cpu->int8 = fth_int8_path_for(cpu->table->isa);
+    return FTH_OK;
+}
+
 static void close_device(fth_device *dev) {
     fth_pool_free(((fth_cpu *)dev)->pool);
     free(dev);
@@ -188,6 +196,9 @@ static const fth_backend cpu_backend = {
     .zero = fth_cpu_zero,
     .memory = fth_cpu_memory,
     .run = run,
+    .quantize = quantize,
+    .prepare = fth_cpu_quantize,
+    .unprepare = fth_cpu_unquantize,
     .sum_squares = sum_squares,
     .adam = adam,
     .refresh_weights = refresh_weights,

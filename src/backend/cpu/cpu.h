@@ -6,6 +6,7 @@
 #define FTH_BACKEND_CPU_CPU_H
 
 #include "backend/backend.h"
+#include "backend/cpu/int8.h"
 #include "backend/cpu/pool.h"
 
 /* The part of an operation that one thread of the team does. */
@@ -32,6 +33,7 @@ typedef struct fth_cpu {
     fth_device base;
     const fth_cpu_table *table;
     fth_pool *pool;
+    const fth_int8_path *int8; /* how weights of 8 bits are multiplied; NULL: weights stay whole */
     double sums[FTH_CPU_PIECES];
 } fth_cpu;
 

@@ -41,6 +41,16 @@ fth_err fth_device_open(const char *name, const char *precision, int threads, ft
     return open_with(cuda, p, threads, out);
 }
 
+fth_err fth_device_quantize(fth_device *dev, const char *how) {
+    if (strcmp(how, "none") == 0) return FTH_OK;
+    if (strcmp(how, "int8") != 0)
+        return fth_fail(FTH_USAGE, "--quantize %s: must be none or int8", how);
+    if (!dev->backend->quantize)
+        return fth_fail(FTH_USAGE, "--quantize int8: device %s cannot, only cpu can",
+                        dev->backend->name);
+    return dev->backend->quantize(dev);
+}
+
 void fth_device_close(fth_device *dev) {
     if (dev) dev->backend->close(dev);
 }

@@ -19,8 +19,8 @@ int64_t FTH_NAME(gemm_own_bytes)(void) {
 
 /* ---- after the product ---- */
 
-/* What remains to be done for columns [j, j + n) of a row whose sums are in acc. */
-static void finish_row(const gemm *g, int64_t row, int64_t j, int64_t n, float *restrict_ acc) {
+void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
+                               float *restrict_ acc) {
     if (g->bias) {
         const float *bias = g->bias + j;
 #pragma omp simd
@@ -187,8 +187,9 @@ static void multiply_block(const gemm *g, const work *w, const block *b) {
 
 static void finish_block(const gemm *g, const work *w, const block *b) {
     for (int64_t row = b->rows.begin; row < b->rows.end && !w->direct; row++)
-        finish_row(g, row, b->columns.begin, b->columns.end - b->columns.begin,
-                   w->acc + (row - b->rows.begin) * BLOCK_COLUMNS);
+        FTH_NAME(gemm_finish_row)
+        (g, row, b->columns.begin, b->columns.end - b->columns.begin,
+         w->acc + (row - b->rows.begin) * BLOCK_COLUMNS);
 }
 
 /* A thread's rows and columns of C. */
@@ -259,6 +260,10 @@ static bool is_thin(rows x) {
 
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     if (g->m == 0 || g->n == 0 || g->k == 0) return;
+    if (g->m <= GEMM_FEW_ROWS && g->b_by_column && !g->accumulate) {
+        FTH_NAME(gemm_dots)(g, team, own);
+        return;
+    }
     const int by_rows = row_threads(team, g->n), by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};

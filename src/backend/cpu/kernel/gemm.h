@@ -28,6 +28,14 @@ typedef struct gemm {
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own);
 int64_t FTH_NAME(gemm_own_bytes)(void);
 
+/* What remains to be done for columns [j, j + n) of a row whose sums are in acc. */
+void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
+                               float *restrict_ acc);
+
+/* The same for few rows of A, both factors in rows (b_by_column). */
+enum { GEMM_FEW_ROWS = 48 };
+void FTH_NAME(gemm_dots)(const gemm *g, const fth_team *team, void *own);
+
 /* For kernels whose scratch is only for products. */
 static inline void gemm_in_scratch(const fth_exec *ex, const gemm *g, const fth_team *team) {
     FTH_NAME(gemm)(g, team, (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)());

@@ -1,10 +1,14 @@
 /* linear.c: the three products of a linear map: y = act(x W^T + b), dx = (dy W + addend) act'(saved),
  * dW += dy^T x with db. 2 R n k operations each; bound by the multiply-add units. */
-#include "backend/cpu/kernel/gemm.h"
+#include "backend/cpu/kernel/linear_int8.h"
 
 FTH_SCRATCH(linear) {
-    (void)g, (void)op, (void)capacity;
-    return dev->threads * FTH_NAME(gemm_own_bytes)();
+    const int64_t bytes = dev->threads * FTH_NAME(gemm_own_bytes)();
+    if (op->kind != FTH_KIND_linear || !((const fth_cpu *)dev)->int8) return bytes;
+    const fth_value *x = &g->value[op->in[LINEAR_X]];
+    const int64_t n_rows = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
+    const int64_t int8 = FTH_NAME(linear_int8_bytes)(dev, n_rows, x->width);
+    return int8 > bytes ? int8 : bytes;
 }
 
 FTH_PART(linear) {
@@ -19,7 +23,11 @@ FTH_PART(linear) {
                     .act = op->u.linear.act,
                     .pre = rows_of(ex, op->out[LINEAR_PRE]),
                     .c = rows_of(ex, op->out[LINEAR_Y])};
-    gemm_in_scratch(ex, &g, team);
+    const fth_int8 *int8 = fth_quantized_map(ex, op->in[LINEAR_W]);
+    if (int8)
+        FTH_NAME(linear_int8)(ex, &g, int8, team);
+    else
+        gemm_in_scratch(ex, &g, team);
 }
 
 FTH_PART(linear_dx) {

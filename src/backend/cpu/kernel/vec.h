@@ -49,6 +49,14 @@ inline_ float v_largest(vf x) {
 inline_ float v_sum(vf x) {
     return _mm512_reduce_add_ps(x);
 }
+/* The sums of four vectors. */
+inline_ void v_sums4(const vf x[4], float out[4]) {
+    const vf ab = _mm512_add_ps(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
+    const vf cd = _mm512_add_ps(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3]));
+    const vf abcd = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+    const __m256 two = _mm256_add_ps(_mm512_castps512_ps256(abcd), _mm512_extractf32x8_ps(abcd, 1));
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(two), _mm256_extractf128_ps(two, 1)));
+}
 inline_ vf v_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }
@@ -127,6 +135,11 @@ inline_ float v_sum(vf x) {
     y = _mm_add_ps(y, _mm_movehl_ps(y, y));
     return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
 }
+inline_ void v_sums4(const vf x[4], float out[4]) {
+    const vf ab = _mm256_hadd_ps(x[0], x[1]), cd = _mm256_hadd_ps(x[2], x[3]);
+    const vf abcd = _mm256_hadd_ps(ab, cd);
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+}
 inline_ vf v_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }
@@ -195,6 +208,9 @@ inline_ float v_largest(vf x) {
 }
 inline_ float v_sum(vf x) {
     return (x[0] + x[2]) + (x[1] + x[3]);
+}
+inline_ void v_sums4(const vf x[4], float out[4]) {
+    for (int i = 0; i < 4; i++) out[i] = v_sum(x[i]);
 }
 inline_ vf v_fma(vf a, vf b, vf c) {
     return a * b + c;

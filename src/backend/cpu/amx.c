@@ -1,0 +1,84 @@
+#include "backend/cpu/amx.h"
+
+#ifdef FTH_CPU_X86
+
+#include <cpuid.h>
+#include <immintrin.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TILES __attribute__((target("amx-tile,amx-bf16")))
+
+enum {
+    ASK_FOR_STATE = 0x1023, /* arch_prctl's ARCH_REQ_XCOMP_PERM */
+    TILE_STATE = 18,        /* XFEATURE_XTILEDATA */
+    BF16_BIT = 1 << 22,     /* of cpuid(7).edx */
+    TILE_BIT = 1 << 24
+};
+
+static bool is_announced(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    return (d & BF16_BIT) && (d & TILE_BIT);
+}
+
+/* What ldtilecfg reads. */
+typedef struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} tile_config;
+
+TILES void fth_amx_begin(void) {
+    tile_config c = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        c.row_bytes[i] = 64;
+        c.rows[i] = 16;
+    }
+    _tile_loadconfig(&c);
+}
+
+TILES void fth_amx_end(void) {
+    _tile_release();
+}
+
+/* Multiplies tiles of ones: every sum is 32. */
+TILES static bool multiplies(void) {
+    uint16_t ones[16][32];
+    float sums[16][16];
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 32; j++) ones[i][j] = 0x3f80;
+    fth_amx_begin();
+    _tile_zero(0);
+    _tile_loadd(1, ones, 64);
+    _tile_loadd(2, ones, 64);
+    _tile_dpbf16ps(0, 1, 2);
+    _tile_stored(0, sums, 64);
+    fth_amx_end();
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 16; j++)
+            if (sums[i][j] != 32) return false;
+    return true;
+}
+
+bool fth_amx_usable(void) {
+    if (!is_announced() || syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_STATE) != 0) return false;
+    const pid_t child = fork();
+    if (child == 0) _exit(multiplies() ? 0 : 1);
+    int status = 1;
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+#else
+
+bool fth_amx_usable(void) {
+    return false;
+}
+void fth_amx_begin(void) {
+}
+void fth_amx_end(void) {
+}
+
+#endif

@@ -1,0 +1,135 @@
+#include "backend/cpu/rate.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "backend/cpu/cpu.h"
+#include "base/philox.h"
+
+enum { X = 1, W, B, Y, DY, DX, DW, DB, N_VALUES };
+
+/* One shape on one device. */
+typedef struct product {
+    fth_device *dev;
+    fth_graph graph;
+    fth_exec ex;
+    fth_tensor tensor[N_VALUES];
+} product;
+
+/* ---- making ---- */
+
+static fth_err make_value(product *p, fth_storage storage, int64_t rows, int64_t width,
+                          fth_class class) {
+    const fth_val v = fth_graph_value(&p->graph, (fth_value){.storage = storage,
+                                                             .class = class,
+                                                             .extent = FTH_ROWS_FIXED,
+                                                             .rows = rows,
+                                                             .width = (int32_t)width});
+    if (!v) return p->graph.err;
+    fth_tensor *t = &p->tensor[v];
+    *t = (fth_tensor){.ld = width, .rows = rows, .width = (int32_t)width, .extent = FTH_ROWS_FIXED};
+    t->dtype = class == FTH_REAL ? p->dev->real : p->dev->full;
+    const int64_t n = rows * width;
+    FTH_TRY(p->dev->backend->alloc(p->dev, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
+    fth_rng r;
+    fth_rng_init(&r, 1, (uint64_t)v);
+    for (int64_t i = 0; i < n; i++) { /* 0.5 to 2 in bf16 and fp32 alike */
+        const uint32_t bits = 0x3f000000u + ((uint32_t)fth_rng_below(&r, 256) << 16);
+        if (t->dtype == FTH_F32)
+            memcpy((float *)t->data + i, &bits, sizeof bits);
+        else
+            ((uint16_t *)t->data)[i] = (uint16_t)(bits >> 16);
+    }
+    return FTH_OK;
+}
+
+static fth_err make_op(product *p, fth_kind kind, const fth_val *in, int n_in, const fth_val *out,
+                       int n_out) {
+    fth_op *op = fth_graph_op(&p->graph, kind, n_in, n_out);
+    if (!op) return p->graph.err;
+    memcpy(op->in, in, sizeof *in * (size_t)n_in);
+    memcpy(op->out, out, sizeof *out * (size_t)n_out);
+    const int64_t none[FTH_N_EXTENTS] = {0};
+    const int64_t bytes = p->dev->backend->scratch[kind](p->dev, &p->graph, op, none);
+    if (bytes > p->ex.scratch_bytes) p->ex.scratch_bytes = bytes;
+    return FTH_OK;
+}
+
+static fth_err make_product(product *p, const fth_product_shape *s) {
+    fth_graph_init(&p->graph);
+    const int64_t m = s->rows, k = s->k, n = s->n;
+    FTH_TRY(make_value(p, FTH_IN_ARENA, m, k, FTH_REAL));
+    FTH_TRY(make_value(p, FTH_IN_PARAM, n, k, FTH_REAL));
+    FTH_TRY(make_value(p, FTH_IN_PARAM, 1, n, FTH_FULL));
+    FTH_TRY(make_value(p, FTH_IN_ARENA, m, n, FTH_REAL));
+    FTH_TRY(make_value(p, FTH_IN_ARENA, m, n, FTH_REAL));
+    FTH_TRY(make_value(p, FTH_IN_ARENA, m, k, FTH_REAL));
+    FTH_TRY(make_value(p, FTH_IN_GRAD, n, k, FTH_FULL));
+    FTH_TRY(make_value(p, FTH_IN_GRAD, 1, n, FTH_FULL));
+    p->ex = (fth_exec){.device = p->dev, .graph = &p->graph, .tensor = p->tensor};
+    FTH_TRY(make_op(p, FTH_KIND_linear, (fth_val[]){X, W, B}, 3, (fth_val[]){Y, 0}, 2));
+    FTH_TRY(make_op(p, FTH_KIND_linear_dx, (fth_val[]){DY, W, 0, 0}, 4, (fth_val[]){DX}, 1));
+    FTH_TRY(make_op(p, FTH_KIND_linear_dw, (fth_val[]){DY, X}, 2, (fth_val[]){DW, DB}, 2));
+    FTH_TRY(p->dev->backend->alloc(p->dev, p->ex.scratch_bytes, &p->ex.scratch));
+    return p->dev->backend->prepare ? p->dev->backend->prepare(&p->ex) : FTH_OK;
+}
+
+static void free_product(product *p) {
+    if (p->ex.own) p->dev->backend->unprepare(&p->ex);
+    for (int v = 1; v < N_VALUES; v++)
+        if (p->tensor[v].data) p->dev->backend->release(p->dev, p->tensor[v].data);
+    if (p->ex.scratch) p->dev->backend->release(p->dev, p->ex.scratch);
+    fth_graph_fini(&p->graph);
+}
+
+/* ---- measuring ---- */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Operations per second, the best of several tries. They are short, so that on a machine with other
+ * work some have it alone. */
+static fth_err time_op(product *p, const fth_op *op, double operations, double *rate) {
+    enum { TRIES = 30 };
+    const double wanted = 1e-3, most = 0.3; /* seconds of a try, and of all */
+    const double begin = now();
+    int64_t runs = 1;
+    *rate = 0;
+    for (int t = 0; t < TRIES && (t < 2 || now() - begin < most);) {
+        const double start = now();
+        for (int64_t i = 0; i < runs; i++) FTH_TRY(p->dev->backend->kernel[op->kind](&p->ex, op));
+        const double seconds = now() - start;
+        if (operations * (double)runs / seconds > *rate)
+            *rate = operations * (double)runs / seconds;
+        if (seconds < wanted)
+            runs *= 2;
+        else
+            t++;
+    }
+    return FTH_OK;
+}
+
+fth_err fth_product_rates(const char *isa, const char *numbers, int threads,
+                          const fth_product_shape *s, double rates[FTH_N_PRODUCTS]) {
+    product p = {0};
+    const fth_precision precision = strcmp(numbers, "bf16") == 0 ? FTH_PREC_BF16 : FTH_FP32;
+    const bool int8 = strcmp(numbers, "int8") == 0;
+    memset(rates, 0, sizeof *rates * FTH_N_PRODUCTS);
+    FTH_TRY(fth_cpu_open_isa(isa, precision, threads, &p.dev));
+    fth_err err = int8 ? p.dev->backend->quantize(p.dev) : FTH_OK;
+    if (err == FTH_OK) err = make_product(&p, s);
+    const double operations = 2.0 * (double)s->rows * (double)s->k * (double)s->n;
+    for (int i = 0; i < (int8 ? 1 : FTH_N_PRODUCTS) && err == FTH_OK; i++)
+        err = time_op(&p, &p.graph.op[i], operations, &rates[i]);
+    free_product(&p);
+    p.dev->backend->close(p.dev);
+    return err;
+}
+
+bool fth_product_path_present(const char *isa) {
+    const fth_cpu_table *table;
+    return fth_cpu_choose(isa, FTH_FP32, &table) == FTH_OK;
+}

@@ -1,0 +1,190 @@
+#include "backend/cpu/unit.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/cpu/amx.h"
+#include "backend/cpu/pool.h"
+
+#ifdef FTH_CPU_X86
+#include <immintrin.h>
+#endif
+
+/* A loop of a unit: `rounds` rounds, and the operations of one round. */
+typedef float loop(int64_t rounds);
+
+enum { CHAINS = 12 }; /* sums that do not wait for each other: enough to hide every latency */
+
+/* ---- loops ---- */
+
+static float loop_plain(int64_t rounds) {
+    typedef float four __attribute__((vector_size(16)));
+    four acc[CHAINS] = {{0}}, x = {1e-3f, 1e-3f, 1e-3f, 1e-3f}, y = x * 2;
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) acc[i] = acc[i] * x + y;
+    float sum = 0;
+    for (int i = 0; i < CHAINS; i++) sum += acc[i][0];
+    return sum;
+}
+
+#ifdef FTH_CPU_X86
+
+__attribute__((target("avx2,fma"))) static float loop_avx2(int64_t rounds) {
+    __m256 acc[CHAINS], x = _mm256_set1_ps(1e-3f), y = _mm256_set1_ps(2e-3f);
+    for (int i = 0; i < CHAINS; i++) acc[i] = _mm256_setzero_ps();
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) acc[i] = _mm256_fmadd_ps(x, y, acc[i]);
+    for (int i = 1; i < CHAINS; i++) acc[0] = _mm256_add_ps(acc[0], acc[i]);
+    return _mm256_cvtss_f32(acc[0]);
+}
+
+__attribute__((target("avx512f"))) static float loop_avx512(int64_t rounds) {
+    __m512 acc[CHAINS], x = _mm512_set1_ps(1e-3f), y = _mm512_set1_ps(2e-3f);
+    for (int i = 0; i < CHAINS; i++) acc[i] = _mm512_setzero_ps();
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) acc[i] = _mm512_fmadd_ps(x, y, acc[i]);
+    for (int i = 1; i < CHAINS; i++) acc[0] = _mm512_add_ps(acc[0], acc[i]);
+    return _mm512_cvtss_f32(acc[0]);
+}
+
+__attribute__((target("avx512f,avx512vnni"))) static float loop_vnni(int64_t rounds) {
+    __m512i acc[CHAINS], x = _mm512_set1_epi8(1), y = _mm512_set1_epi8(2);
+    for (int i = 0; i < CHAINS; i++) acc[i] = _mm512_setzero_si512();
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) acc[i] = _mm512_dpbusd_epi32(acc[i], x, y);
+    for (int i = 1; i < CHAINS; i++) acc[0] = _mm512_add_epi32(acc[0], acc[i]);
+    return (float)_mm512_cvtsi512_si32(acc[0]);
+}
+
+__attribute__((target("avx512f,avx512bf16"))) static float loop_bf16(int64_t rounds) {
+    const __m512i ones = _mm512_set1_epi16(0x3f80);
+    __m512bh x, y;
+    memcpy(&x, &ones, sizeof x);
+    memcpy(&y, &ones, sizeof y);
+    __m512 acc[CHAINS];
+    for (int i = 0; i < CHAINS; i++) acc[i] = _mm512_setzero_ps();
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) acc[i] = _mm512_dpbf16_ps(acc[i], x, y);
+    for (int i = 1; i < CHAINS; i++) acc[0] = _mm512_add_ps(acc[0], acc[i]);
+    return _mm512_cvtss_f32(acc[0]);
+}
+
+__attribute__((target("amx-tile,amx-bf16"))) static float loop_amx(int64_t rounds) {
+    fth_amx_begin();
+    for (int64_t r = 0; r < rounds; r++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    fth_amx_end();
+    return 0;
+}
+
+static bool has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+static bool has_avx512(void) {
+    return __builtin_cpu_supports("avx512f");
+}
+static bool has_vnni(void) {
+    return __builtin_cpu_supports("avx512vnni");
+}
+static bool has_bf16(void) {
+    return __builtin_cpu_supports("avx512bf16");
+}
+
+#endif
+
+static bool has_plain(void) {
+    return true;
+}
+
+/* ---- the table ---- */
+
+static const struct unit {
+    const char *name, *numbers;
+    bool (*present)(void);
+    loop *loop;
+    int64_t operations; /* of a round */
+} units[FTH_N_UNITS] = {
+    [FTH_UNIT_PLAIN] = {"plain", "fp32", has_plain, loop_plain, 2 * 4 * CHAINS},
+#ifdef FTH_CPU_X86
+    [FTH_UNIT_AVX2] = {"avx2", "fp32", has_avx2, loop_avx2, 2 * 8 * CHAINS},
+    [FTH_UNIT_AVX512] = {"avx512", "fp32", has_avx512, loop_avx512, 2 * 16 * CHAINS},
+    [FTH_UNIT_VNNI] = {"vnni", "int8", has_vnni, loop_vnni, 2 * 64 * CHAINS},
+    [FTH_UNIT_BF16] = {"avx512-bf16", "bf16", has_bf16, loop_bf16, 2 * 32 * CHAINS},
+    [FTH_UNIT_AMX] = {"amx", "bf16", fth_amx_usable, loop_amx, 4 * 2 * 16 * 16 * 32},
+#endif
+};
+
+const char *fth_unit_name(fth_unit unit) {
+    return units[unit].name;
+}
+
+const char *fth_unit_numbers(fth_unit unit) {
+    return units[unit].numbers;
+}
+
+bool fth_unit_present(fth_unit unit) {
+    return units[unit].present && units[unit].present();
+}
+
+/* ---- peaks ---- */
+
+enum { MAX_THREADS = 1024 };
+
+typedef struct timing {
+    loop *loop;
+    int64_t rounds;
+    double seconds[MAX_THREADS]; /* of each thread's own time on a core */
+    volatile float sink;         /* so that the loops are not left out */
+} timing;
+
+static double now(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void loop_part(const fth_team *team, void *context) {
+    timing *t = context;
+    const double start = now(CLOCK_THREAD_CPUTIME_ID);
+    const float sum = t->loop(t->rounds);
+    t->seconds[team->thread] = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    if (team->thread == 0) t->sink = sum;
+}
+
+/* Rounds per second of all threads. A thread's time on its core is what counts, so that other work on
+ * the machine does not make the units look slower. */
+static double rate_of(timing *t, fth_pool *pool, int threads) {
+    fth_pool_run(pool, loop_part, t);
+    double rate = 0;
+    for (int i = 0; i < threads; i++) rate += (double)t->rounds / t->seconds[i];
+    return rate;
+}
+
+fth_err fth_unit_peak(fth_unit unit, int threads, double *out) {
+    enum { TRIES = 12 };
+    const double wanted = 2e-3; /* seconds of a try */
+    if (threads > MAX_THREADS)
+        return fth_fail(FTH_USAGE, "--threads %d: at most %d here", threads, MAX_THREADS);
+    fth_pool *pool;
+    FTH_TRY(fth_pool_new(threads, &pool));
+    timing t = {.loop = units[unit].loop, .rounds = 1000};
+    while (rate_of(&t, pool, threads) * wanted > (double)(t.rounds * threads)) t.rounds *= 2;
+    double best = 0;
+    for (int i = 0; i < TRIES; i++) {
+        const double rate = rate_of(&t, pool, threads);
+        if (rate > best) best = rate;
+    }
+    *out = best * (double)units[unit].operations;
+    fth_pool_free(pool);
+    return FTH_OK;
+}

@@ -1,0 +1,33 @@
+/* unit.h: the arithmetic units of processors: which of them this machine really has, and what they
+ * give at most. */
+#ifndef FTH_BACKEND_CPU_UNIT_H
+#define FTH_BACKEND_CPU_UNIT_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+typedef enum fth_unit {
+    FTH_UNIT_PLAIN, /* multiply and add, four floats a vector or whatever the compiler makes of it */
+    FTH_UNIT_AVX2,  /* fused multiply-add of 8 floats */
+    FTH_UNIT_AVX512, /* of 16 floats */
+    FTH_UNIT_VNNI,   /* 64 products of bytes, summed by fours */
+    FTH_UNIT_BF16,   /* 32 products of bf16, summed by twos */
+    FTH_UNIT_AMX,    /* products of 16 x 32 tiles of bf16 */
+    FTH_N_UNITS
+} fth_unit;
+
+const char *fth_unit_name(fth_unit unit);
+
+/* What the unit multiplies: "fp32", "bf16" or "int8". */
+const char *fth_unit_numbers(fth_unit unit);
+
+/* Tiles are tried in a process of their own: on some virtual machines the processor says that it has
+ * them and dies of them, on others it hides their description and they work. */
+bool fth_unit_present(fth_unit unit);
+
+/* Operations per second (a multiplication and an addition are two) of all threads together, from
+ * loops that touch registers alone; the best of several short tries. */
+fth_err fth_unit_peak(fth_unit unit, int threads, double *out);
+
+#endif

@@ -1,0 +1,58 @@
+/* bench.h: what the parts of fathom bench share. */
+#ifndef FTH_CLI_BENCH_H
+#define FTH_CLI_BENCH_H
+
+#include "cli/groups.h"
+
+#define BENCH_OPTIONS(X)                                                                           \
+    X(I64, vocab, "8192", FTH_RANGE(5, 16777216), "words of the vocabulary")                       \
+    X(I64, sentence_length, "32", FTH_RANGE(1, 65535), "tokens of every sentence")                 \
+    X(I64, max_tokens, "1024", FTH_RANGE(1, 16777216), "train: tokens of the batch, of each side") \
+    X(I64, updates, "10", FTH_RANGE(1, 1000000), "train: updates to time, after two to warm up")   \
+    X(SIZE, memory_budget, "", FTH_ANY, "train: as in fathom train")                               \
+    X(BOOL, telemetry, "false", FTH_ANY,                                                           \
+      "train: time measured updates too, in turn with plain ones (train's --telemetry)")           \
+    X(I64, batch, "32", FTH_RANGE(1, 65536), "generate: sentences at once")                        \
+    X(I64, beam, "1", FTH_RANGE(1, 256), "generate: hypotheses kept; 1: greedy")                   \
+    X(I64, length, "32", FTH_RANGE(2, 65535),                                                      \
+      "generate: tokens of every output, end symbol included")                                     \
+    X(I64, repeats, "3", FTH_RANGE(1, 1000), "generate: batches to time, after one to warm up")    \
+    X(STR, tokens, "", FTH_SHOWN_AS("FILE"),                                                       \
+      "generate: write sources and outputs there, as numbers, a line for each")                    \
+    QUANTIZE_OPTIONS(X)                                                                            \
+    X(LIST, shape, "", FTH_SHOWN_AS("RxKxN"),                                                      \
+      "gemm: rows, input and output width of a linear map; may be repeated")                       \
+    X(BOOL, profile, "false", FTH_ANY, "time every kind of operation (operations run one by one)") \
+    X(BOOL, json, "false", FTH_ANY, "print one JSON object")
+FTH_OPTIONS(bench_options, "bench", BENCH_OPTIONS)
+
+/* What a part of bench gets. */
+typedef struct fth_bench {
+    const bench_options *o;
+    const fth_model_options *model;
+    const fth_device_options *device;
+    const char *folder; /* generate: a model, NULL: a fresh one */
+} fth_bench;
+
+fth_err fth_bench_train(const fth_bench *b);
+fth_err fth_bench_generate(const fth_bench *b);
+fth_err fth_bench_gemm(const fth_bench *b);
+
+/* Seconds since some moment. */
+double fth_bench_now(void);
+
+/* Sorts the times and gives the one in the middle. */
+double fth_bench_median(double *seconds, int64_t n);
+
+/* Bytes taken on the device, now or at their peak: of a GPU what the driver says, else what the
+ * process has. */
+fth_err fth_bench_bytes(fth_device *dev, bool peak, int64_t *out);
+
+/* Times by kind of operation and of all (in seconds, of n runs), in milliseconds of one; unit: 
+ * "ms/update". */
+void fth_bench_print_profile(const double *times, double total, double n, const char *unit);
+
+/* The configuration that the options describe. */
+fth_err fth_bench_config(const fth_bench *b, fth_config *out);
+
+#endif

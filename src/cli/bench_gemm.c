@@ -1,0 +1,142 @@
+/* bench_gemm.c: fathom bench gemm: the products of linear maps on this CPU, path by path, beside the
+ * peak of the unit that each of them uses. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/rate.h"
+#include "backend/cpu/unit.h"
+#include "backend/device/device.h"
+#include "cli/bench.h"
+
+/* Without --shape: training at width 512 and 64, then steps of generation. */
+static const fth_product_shape usual[] = {{1024, 512, 512},  {1024, 512, 1536}, {1024, 512, 2048},
+                                          {1024, 2048, 512}, {1024, 512, 8192}, {1024, 64, 64},
+                                          {1024, 64, 192},   {1024, 64, 128},   {1024, 128, 64},
+                                          {32, 512, 512},    {32, 512, 2048},   {1, 512, 2048}};
+
+/* A way to compute products; unit: the one whose peak it is measured by. */
+typedef struct path {
+    const char *isa, *numbers;
+    fth_unit unit;
+} path;
+
+static const path paths[] = {
+    {"plain", "fp32", FTH_UNIT_PLAIN},      {"avx2", "fp32", FTH_UNIT_AVX2},
+    {"avx512", "fp32", FTH_UNIT_AVX512},    {"avx512", "bf16", FTH_UNIT_AVX512},
+    {"avx512-bf16", "bf16", FTH_UNIT_BF16}, {"amx", "bf16", FTH_UNIT_AMX},
+    {"plain", "int8", FTH_N_UNITS},         {"avx2", "int8", FTH_N_UNITS},
+    {"avx512", "int8", FTH_UNIT_VNNI}};
+
+/* ---- the table ---- */
+
+static void print_cpu(bool json) {
+    char line[256], name[256] = "unknown";
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "model name : %255[^\n]", name) == 1) break;
+    if (f) fclose(f);
+    printf(json ? "{\"cpu\": \"%s\"" : "%s\n", name);
+}
+
+static fth_err print_peaks(int threads, bool json, double peaks[FTH_N_UNITS]) {
+    printf(json ? ", \"threads\": %d, \"peaks\": [" : "peaks of %d threads, in G operations/s:\n",
+           threads);
+    const char *comma = "";
+    for (int u = 0; u < FTH_N_UNITS; u++) {
+        const bool present = fth_unit_present((fth_unit)u);
+        if (present) FTH_TRY(fth_unit_peak((fth_unit)u, threads, &peaks[u]));
+        if (json && present)
+            printf("%s{\"unit\": \"%s\", \"numbers\": \"%s\", \"gops\": %.6g}", comma,
+                   fth_unit_name((fth_unit)u), fth_unit_numbers((fth_unit)u), peaks[u] / 1e9);
+        else if (present)
+            printf("  %-12s %s %8.1f\n", fth_unit_name((fth_unit)u), fth_unit_numbers((fth_unit)u),
+                   peaks[u] / 1e9);
+        if (present) comma = ", ";
+    }
+    return FTH_OK;
+}
+
+static void print_rate(double rate, double peak) {
+    if (rate <= 0)
+        printf("              -");
+    else if (peak <= 0)
+        printf(" %9.1f     ", rate / 1e9);
+    else
+        printf(" %9.1f %3.0f%%", rate / 1e9, 100 * rate / peak);
+}
+
+static void print_product(const fth_product_shape *s, const path *way, const double *rates,
+                          double peak, bool json, const char *comma) {
+    if (json) {
+        printf("%s{\"rows\": %" PRId64 ", \"k\": %" PRId64 ", \"n\": %" PRId64
+               ", \"path\": \"%s\", \"numbers\": \"%s\", \"peak\": %.6g",
+               comma, s->rows, s->k, s->n, way->isa, way->numbers, peak / 1e9);
+        static const char *const names[] = {"forward", "dx", "dw"};
+        for (int i = 0; i < FTH_N_PRODUCTS; i++)
+            if (rates[i] > 0) printf(", \"%s\": %.6g", names[i], rates[i] / 1e9);
+        printf("}");
+        return;
+    }
+    printf("%5" PRId64 " x %4" PRId64 " x %5" PRId64 "  %-12s %s", s->rows, s->k, s->n, way->isa,
+           way->numbers);
+    for (int i = 0; i < FTH_N_PRODUCTS; i++) print_rate(rates[i], peak);
+    printf("\n");
+}
+
+static fth_err measure_all(const fth_product_shape *shapes, size_t n, int threads, bool json) {
+    double peaks[FTH_N_UNITS + 1] = {0}; /* the last: no unit is named */
+    print_cpu(json);
+    FTH_TRY(print_peaks(threads, json, peaks));
+    printf(json
+               ? "], \"products\": ["
+               : "\n rows x    k x     n  path         as     forward           dx           dw\n");
+    const char *comma = "";
+    for (size_t i = 0; i < n; i++)
+        for (size_t w = 0; w < sizeof paths / sizeof *paths; w++) {
+            if (!fth_product_path_present(paths[w].isa)) continue;
+            double rates[FTH_N_PRODUCTS];
+            FTH_TRY(fth_product_rates(paths[w].isa, paths[w].numbers, threads, &shapes[i], rates));
+            print_product(&shapes[i], &paths[w], rates, peaks[paths[w].unit], json, comma);
+            fflush(stdout);
+            comma = ", ";
+        }
+    if (json) printf("]}\n");
+    return FTH_OK;
+}
+
+static fth_err read_shape(const char *text, fth_product_shape *out) {
+    int end = 0;
+    const bool read = sscanf(text, "%" SCNd64 "x%" SCNd64 "x%" SCNd64 "%n", &out->rows, &out->k,
+                             &out->n, &end) == 3 &&
+                      text[end] == '\0';
+    const int64_t most = 1 << 20;
+    if (read && out->rows > 0 && out->k > 0 && out->n > 0 && out->rows <= most && out->k <= most &&
+        out->n <= most)
+        return FTH_OK;
+    return fth_fail(FTH_USAGE,
+                    "--shape %s: must be three numbers from 1 to %" PRId64 ", as 1024x512x2048",
+                    text, most);
+}
+
+fth_err fth_bench_gemm(const fth_bench *b) {
+    const fth_list *list = &b->o->shape;
+    if (strcmp(b->device->device, "cuda") == 0 || strcmp(b->device->device, "ref") == 0)
+        return fth_fail(FTH_USAGE, "--device %s: bench gemm is about the CPU", b->device->device);
+    fth_product_shape *shapes = calloc(list->count + 1, sizeof *shapes);
+    if (!shapes) return fth_fail(FTH_NO_MEMORY, "no memory for %zu shapes", list->count);
+    fth_err err = FTH_OK;
+    for (size_t i = 0; i < list->count && err == FTH_OK; i++)
+        err = read_shape(list->items[i], &shapes[i]);
+    fth_device *dev = NULL; /* to know the number of threads that are meant by default */
+    if (err == FTH_OK) err = fth_device_open("cpu", "fp32", (int)b->device->threads, &dev);
+    const int threads = dev ? dev->threads : 1;
+    fth_device_close(dev);
+    if (err == FTH_OK && list->count)
+        err = measure_all(shapes, list->count, threads, b->o->json);
+    else if (err == FTH_OK)
+        err = measure_all(usual, sizeof usual / sizeof *usual, threads, b->o->json);
+    free(shapes);
+    return err;
+}

@@ -1,0 +1,156 @@
+/* bench_train.c: fathom bench train: how fast a model trains here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/device/device.h"
+#include "base/philox.h"
+#include "cli/bench.h"
+#include "graph/batch_store.h"
+#include "graph/flops.h"
+#include "train/telemetry.h"
+
+typedef struct bench {
+    const bench_options *o;
+    fth_device *device;
+    fth_model model;
+    fth_trainer trainer;
+    fth_batch_store store;
+    fth_telemetry *telemetry; /* NULL: none */
+    double *seconds;          /* [updates] */
+    double *watched;          /* [updates] with telemetry */
+    double startup;
+    int64_t before; /* bytes in use before the model was made */
+} bench;
+
+static fth_err fill_side(bench *b, fth_side side, int32_t vocab) {
+    int32_t length = (int32_t)b->o->sentence_length;
+    int32_t n = (int32_t)(b->o->max_tokens / length), rows = n * length;
+    int32_t *ids = malloc(sizeof *ids * (size_t)(2 * rows + n + 1));
+    if (!ids) return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d tokens", rows);
+    int32_t *targets = ids + rows, *offsets = targets + rows;
+    fth_rng rng;
+    fth_rng_init(&rng, 1, (uint64_t)side);
+    for (int32_t i = 0; i < 2 * rows; i++)
+        ids[i] = 4 + (int32_t)fth_rng_below(&rng, (uint64_t)(vocab - 4));
+    for (int32_t i = 0; i <= n; i++) offsets[i] = i * length;
+    bool loss = side == b->trainer.outputs.side;
+    fth_err err =
+        fth_batch_store_fill(&b->store, side, n, offsets, ids, loss ? targets : NULL, vocab);
+    free(ids);
+    return err;
+}
+
+static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *recipe) {
+    double start = fth_bench_now();
+    FTH_TRY(fth_bench_bytes(b->device, false, &b->before));
+    FTH_TRY(fth_model_init(&b->model, config));
+    int64_t src = config->arch == FTH_DEC ? 0 : b->o->max_tokens;
+    int64_t tgt = config->arch == FTH_ENC ? 0 : b->o->max_tokens;
+    fth_trainer_spec size = {.src_tokens = src,
+                             .tgt_tokens = tgt,
+                             .max_len = b->o->sentence_length,
+                             .memory_budget = (int64_t)b->o->memory_budget};
+    FTH_TRY(fth_trainer_init(&b->trainer, &b->model, b->device, recipe, &size));
+    if (b->o->telemetry) FTH_TRY(fth_telemetry_new(&b->trainer, &size, &b->telemetry));
+    FTH_TRY(fth_trainer_draw(&b->trainer, 1));
+    FTH_TRY(fth_batch_store_init(&b->store, (int32_t)src, (int32_t)tgt, (int32_t)b->o->max_tokens));
+    if (src) FTH_TRY(fill_side(b, FTH_SRC, config->src_vocab));
+    if (tgt) FTH_TRY(fill_side(b, FTH_TGT, config->tgt_vocab));
+    b->startup = fth_bench_now() - start;
+    return FTH_OK;
+}
+
+static fth_err measure(bench *b) {
+    const fth_batch *batch = &b->store.batch;
+    int64_t warm = 2;
+    for (int64_t i = 0; i < b->o->updates + warm; i++) {
+        if (i == warm && b->o->profile) fth_program_profile(b->trainer.program, true);
+        double start = fth_bench_now();
+        fth_update u;
+        FTH_TRY(fth_trainer_update(&b->trainer, i + 1, &batch, 1, &u));
+        if (!u.finite) return fth_fail(FTH_DIVERGED, "update %lld is not finite", (long long)i + 1);
+        if (i == 0) b->startup += fth_bench_now() - start; /* a first update may prepare things */
+        if (i >= warm) b->seconds[i - warm] = fth_bench_now() - start;
+        if (!b->telemetry) continue;
+        start = fth_bench_now();
+        FTH_TRY(fth_telemetry_update(b->telemetry, i + 1, &batch, 1, true, &u));
+        if (i >= warm) b->watched[i - warm] = fth_bench_now() - start;
+    }
+    return FTH_OK;
+}
+
+static fth_err report(bench *b) {
+    int64_t n = b->o->updates, peak = 0;
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) total += b->seconds[i];
+    double median = fth_bench_median(b->seconds, n), watched = fth_bench_median(b->watched, n);
+    const fth_batch *batch = &b->store.batch;
+    double tokens = batch->side[0].rows + batch->side[1].rows;
+    double flops = fth_graph_flops(fth_program_graph(b->trainer.program), batch);
+    FTH_TRY(fth_bench_bytes(b->device, true, &peak));
+    peak -= b->before;
+    double planned = (double)fth_trainer_bytes(&b->trainer);
+    double parameters = (double)fth_params_count(&b->model.params);
+    if (b->o->json) {
+        printf("{\"tokens_per_s\": %.6g, \"ms_per_update\": %.6g, \"ms_fastest\": %.6g, "
+               "\"tflops\": %.6g, "
+               "\"peak_bytes\": %lld, \"planned_bytes\": %.0f, \"parameters\": %.0f, "
+               "\"startup_s\": %.4g, \"recomputed_layers\": %d, \"device\": \"%s\", "
+               "\"threads\": %d",
+               tokens / median, 1e3 * median, 1e3 * b->seconds[0], flops / median / 1e12,
+               (long long)peak, planned, parameters, b->startup,
+               fth_program_recomputed(b->trainer.program), b->device->backend->name,
+               b->device->threads);
+        if (b->telemetry) printf(", \"ms_per_watched_update\": %.6g", 1e3 * watched);
+        printf("}\n");
+        return FTH_OK;
+    }
+    printf("%.1f M parameters on %s, %d threads\n", parameters / 1e6, b->device->backend->name,
+           b->device->threads);
+    printf("%.0f tokens/s, %.1f ms/update (median of %lld), %.1f GFLOP/s\n", tokens / median,
+           1e3 * median, (long long)n, flops / median / 1e9);
+    printf("memory: planned %.1f MiB, measured %.1f MiB; start-up %.2f s\n", planned / 1048576,
+           (double)peak / 1048576, b->startup);
+    if (b->telemetry)
+        printf("measured updates: %.1f ms, so --telemetry 10 costs %.2f %%\n", 1e3 * watched,
+               10 * (watched / median - 1));
+    if (b->o->profile)
+        fth_bench_print_profile(fth_program_times(b->trainer.program), total, (double)n,
+                                "ms/update");
+    return FTH_OK;
+}
+
+fth_err fth_bench_train(const fth_bench *what) {
+    const bench_options *o = what->o;
+    const fth_device_options *d = what->device;
+    bench b = {.o = o};
+    fth_config config;
+    fth_recipe recipe = {.schedule = {.kind = FTH_CONSTANT, .lr = 1e-5},
+                         .beta1 = 0.9,
+                         .beta2 = 0.98,
+                         .eps = 1e-8,
+                         .weight_decay = 1e-4,
+                         .smoothing = 0.1,
+                         .dropout = true,
+                         .seed = 1};
+    if (o->max_tokens < o->sentence_length)
+        return fth_fail(FTH_USAGE, "--max-tokens %lld: must be at least --sentence-length %lld",
+                        (long long)o->max_tokens, (long long)o->sentence_length);
+    FTH_TRY(fth_bench_config(what, &config));
+    b.seconds = calloc((size_t)o->updates * 2, sizeof *b.seconds);
+    if (!b.seconds)
+        return fth_fail(FTH_NO_MEMORY, "no memory for %lld times", (long long)o->updates);
+    b.watched = b.seconds + o->updates;
+    fth_err err = fth_device_open(d->device, d->precision, (int)d->threads, &b.device);
+    if (err == FTH_OK) err = set_up(&b, &config, &recipe);
+    if (err == FTH_OK) err = measure(&b);
+    if (err == FTH_OK) err = report(&b);
+    fth_telemetry_free(b.telemetry);
+    fth_trainer_fini(&b.trainer);
+    fth_batch_store_fini(&b.store);
+    fth_model_fini(&b.model);
+    fth_device_close(b.device);
+    free(b.seconds);
+    return err;
+}

@@ -1,0 +1,83 @@
+#!/bin/sh
+# fathom bench: its parts, their JSON, what they refuse.
+set -eu
+fathom=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+
+fail() {
+    echo "test_bench: $*" >&2
+    exit 1
+}
+
+# expect STATUS COMMAND...: runs it; its output is in $tree/out and $tree/err
+expect() {
+    want=$1
+    shift
+    status=0
+    "$@" >"$tree/out" 2>"$tree/err" || status=$?
+    [ $status -eq "$want" ] || {
+        cat "$tree/err" >&2
+        fail "$*: exit status $status, not $want"
+    }
+}
+
+# has KEY...: the output is one object with these keys
+has() {
+    [ "$(wc -l <"$tree/out")" -eq 1 ] || fail "not one line: $(cat "$tree/out")"
+    for key in "$@"; do
+        grep -q "\"$key\": " "$tree/out" || fail "no $key in $(cat "$tree/out")"
+    done
+}
+
+# number KEY: its value, whole part
+number() {
+    sed "s/.*\"$1\": \([0-9]*\).*/\1/" "$tree/out"
+}
+
+small="--encoder-layers 1 --decoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2 --vocab 50 --sentence-length 7"
+# shellcheck disable=SC2086 # the options are meant to be split
+{
+    expect 0 "$fathom" bench train $small --max-tokens 70 --updates 2 --device cpu --threads 2 --json
+    has tokens_per_s ms_per_update ms_fastest tflops peak_bytes planned_bytes parameters startup_s
+    expect 0 "$fathom" bench train $small --max-tokens 70 --updates 1 --device cpu --profile
+    grep -q '^linear_dw ' "$tree/out" || fail "no times by operation"
+
+    for how in none int8; do
+        expect 0 "$fathom" bench generate $small --batch 3 --beam 2 --length 5 --repeats 2 --device cpu \
+            --threads 2 --quantize $how --tokens "$tree/$how" --json
+        has tokens_per_s ms_per_batch ms_fastest tokens batch beam peak_bytes planned_bytes parameters startup_s
+        [ "$(number tokens)" -eq 15 ] || fail "not 3 outputs of 5 tokens"
+        [ "$(wc -l <"$tree/$how")" -eq 3 ] || fail "not a line for each sentence"
+        awk -F '\t' '{ if (split($1, s, " ") != 7 || split($2, t, " ") != 5 || t[5] != 2) exit 1 }' "$tree/$how" ||
+            fail "not 7 tokens of source and 5 of output, the last the end symbol"
+    done
+    expect 0 "$fathom" bench generate $small --arch dec --batch 1 --length 4 --repeats 1 --profile --device cpu
+    grep -q '^attention_cached ' "$tree/out" || fail "no times by operation"
+    expect 0 "$fathom" bench generate $small --length 4 --repeats 1 --device ref --json
+    expect 2 "$fathom" bench generate $small --device ref --quantize int8
+    expect 2 "$fathom" bench generate $small --max-positions 10 --length 11
+}
+
+# every instruction set gives the same tokens as ref, whole and in 8 bits
+# shellcheck disable=SC2086
+for how in none int8; do
+    expect 0 "$fathom" bench generate $small --length 6 --repeats 1 --device cpu --quantize $how --tokens "$tree/best"
+    FATHOM_CPU_ISA=plain expect 0 "$fathom" bench generate $small --length 6 --repeats 1 --device cpu \
+        --quantize $how --tokens "$tree/plain"
+    cmp "$tree/best" "$tree/plain"
+done
+
+expect 0 "$fathom" bench gemm --shape 5x7x9 --shape 1x64x64 --threads 2 --json
+has cpu threads peaks products rows k n path numbers forward dx dw
+expect 0 "$fathom" bench gemm --shape 5x7x9
+grep -q '^ *5 x *7 x *9  plain *fp32 ' "$tree/out" || fail "no line for plain fp32"
+for shape in 5x7 5x7x9x 0x1x1 x; do
+    expect 2 "$fathom" bench gemm --shape $shape
+    grep -q "^fathom: --shape $shape: must be three numbers" "$tree/err" || fail "$(cat "$tree/err")"
+done
+expect 2 "$fathom" bench gemm --device ref
+
+expect 2 "$fathom" bench sort
+grep -q 'bench sort: must be train, generate or gemm' "$tree/err" || fail "$(cat "$tree/err")"
+expect 2 "$fathom" bench train model

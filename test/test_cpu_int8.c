@@ -1,0 +1,246 @@
+/* links: cpu ref */
+/* Weights of 8 bits on device cpu: every path against sums in plain integers, and linear maps on every
+ * instruction set against what their 8-bit numbers say, in double. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/quantize.h"
+#include "base/philox.h"
+
+static void assert_ok(fth_err err) {
+    if (err != FTH_OK) fail_msg("%s", fth_error_message());
+}
+
+/* ---- products ---- */
+
+static const char *const paths[] = {"plain", "avx2", "vnni"};
+enum { N_PATHS = sizeof paths / sizeof *paths };
+
+static void try_path(const fth_int8_path *path, int64_t m, int64_t groups) {
+    const int64_t ldx = groups * FTH_INT8_DEPTH + 7, depth = groups * FTH_INT8_DEPTH;
+    uint8_t *x = test_malloc((size_t)(m * ldx));
+    int8_t *panel = test_malloc((size_t)(depth * FTH_INT8_COLUMNS));
+    int32_t *sums = test_malloc(sizeof *sums * (size_t)(m + 1) * FTH_INT8_COLUMNS);
+    fth_rng r;
+    fth_rng_init(&r, 1, (uint64_t)(m * 1000 + groups));
+    for (int64_t i = 0; i < m * ldx; i++) { /* the ends of the range come often */
+        const int p = i % 3 ? 127 - 254 * (int)(i % 2) : (int)fth_rng_below(&r, 255) - 127;
+        x[i] = (uint8_t)(p + (path->biased ? 128 : 0));
+    }
+    for (int64_t i = 0; i < depth * FTH_INT8_COLUMNS; i++)
+        panel[i] = (int8_t)(i % 5 ? 127 - 254 * (int)(i % 2) : (int)fth_rng_below(&r, 255) - 127);
+    for (int j = 0; j < FTH_INT8_COLUMNS; j++) sums[m * FTH_INT8_COLUMNS + j] = 12345;
+    path->product(m, x, ldx, panel, groups, sums);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < FTH_INT8_COLUMNS; j++) {
+            int32_t expected = 0;
+            for (int64_t l = 0; l < depth; l++) {
+                const int p = path->biased ? x[i * ldx + l] : (int8_t)x[i * ldx + l];
+                expected += p * panel[(l / 4 * FTH_INT8_COLUMNS + j) * 4 + l % 4];
+            }
+            if (sums[i * FTH_INT8_COLUMNS + j] != expected)
+                fail_msg("%s, %d rows of %d: sum %d, %d is %d, not %d", path->name, (int)m,
+                         (int)depth, (int)i, (int)j, sums[i * FTH_INT8_COLUMNS + j], expected);
+        }
+    for (int j = 0; j < FTH_INT8_COLUMNS; j++)
+        assert_int_equal(sums[m * FTH_INT8_COLUMNS + j], 12345);
+    test_free(x);
+    test_free(panel);
+    test_free(sums);
+}
+
+static void products_are_exact(void **state) {
+    (void)state;
+    static const int64_t rows[] = {1, 2, 3, 5, 6, 7, 11, 12, 13, 32, FTH_INT8_ROWS};
+    int tried = 0;
+    for (int p = 0; p < N_PATHS; p++) {
+        const fth_int8_path *path = fth_int8_path_named(paths[p]);
+        if (!path) continue;
+        assert_string_equal(path->name, paths[p]);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            try_path(path, rows[i], 1 + 16 * (int)i);
+        tried++;
+    }
+    assert_true(tried > 0);
+    assert_null(fth_int8_path_named("vnni9"));
+}
+
+static void paths_follow_the_instruction_set(void **state) {
+    (void)state;
+    assert_string_equal(fth_int8_path_for("plain")->name, "plain");
+    if (fth_int8_path_named("avx2")) assert_string_equal(fth_int8_path_for("avx2")->name, "avx2");
+    const fth_int8_path *vnni = fth_int8_path_named("vnni");
+    if (vnni) assert_ptr_equal(fth_int8_path_for("avx512"), vnni);
+}
+
+/* ---- linear maps ---- */
+
+enum { X = 1, W, B, Y, N_VALUES };
+
+typedef struct map {
+    fth_device *dev;
+    fth_graph graph;
+    fth_exec ex;
+    fth_tensor tensor[N_VALUES];
+} map;
+
+static float get(const fth_tensor *t, int64_t row, int64_t column) {
+    const int64_t i = row * t->ld + column;
+    if (t->dtype == FTH_F32) return ((float *)t->data)[i];
+    const uint32_t bits = (uint32_t)((uint16_t *)t->data)[i] << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static void make(map *p, fth_storage storage, int64_t rows, int64_t width, fth_class class) {
+    const fth_val v = fth_graph_value(&p->graph, (fth_value){.storage = storage,
+                                                             .class = class,
+                                                             .extent = FTH_ROWS_FIXED,
+                                                             .rows = rows,
+                                                             .width = (int32_t)width});
+    fth_tensor *t = &p->tensor[v];
+    *t = (fth_tensor){.ld = width, .rows = rows, .width = (int32_t)width, .extent = FTH_ROWS_FIXED};
+    t->dtype = class == FTH_REAL ? p->dev->real : p->dev->full;
+    assert_ok(p->dev->backend->alloc(p->dev, rows * width * 4, &t->data));
+    fth_rng r;
+    fth_rng_init(&r, 7, (uint64_t)v);
+    for (int64_t i = 0; i < rows * width; i++) {
+        const float x = (float)fth_rng_normal(&r);
+        if (t->dtype == FTH_F32)
+            ((float *)t->data)[i] = x;
+        else {
+            uint32_t bits;
+            memcpy(&bits, &x, sizeof bits);
+            ((uint16_t *)t->data)[i] = (uint16_t)(bits >> 16);
+        }
+    }
+}
+
+static void open_map(map *p, const char *isa, fth_precision precision, int threads, int64_t m,
+                     int64_t k, int64_t n, fth_act act) {
+    *p = (map){0};
+    assert_ok(fth_cpu_open_isa(isa, precision, threads, &p->dev));
+    assert_ok(p->dev->backend->quantize(p->dev));
+    fth_graph_init(&p->graph);
+    make(p, FTH_IN_ARENA, m, k, FTH_REAL);
+    make(p, FTH_IN_PARAM, n, k, FTH_REAL);
+    make(p, FTH_IN_PARAM, 1, n, FTH_FULL);
+    make(p, FTH_IN_ARENA, m, n, FTH_REAL);
+    p->ex = (fth_exec){.device = p->dev, .graph = &p->graph, .tensor = p->tensor};
+    fth_op *op = fth_graph_op(&p->graph, FTH_KIND_linear, 3, 2);
+    op->in[LINEAR_X] = X, op->in[LINEAR_W] = W, op->in[LINEAR_B] = B;
+    op->out[LINEAR_Y] = Y;
+    op->u.linear.act = act;
+    const int64_t capacity[FTH_N_EXTENTS] = {0};
+    const int64_t bytes =
+        p->dev->backend->scratch[FTH_KIND_linear](p->dev, &p->graph, op, capacity);
+    assert_ok(p->dev->backend->alloc(p->dev, bytes, &p->ex.scratch));
+    assert_ok(p->dev->backend->prepare(&p->ex));
+}
+
+static void close_map(map *p) {
+    p->dev->backend->unprepare(&p->ex);
+    assert_null(p->ex.own);
+    for (int v = 1; v < N_VALUES; v++) p->dev->backend->release(p->dev, p->tensor[v].data);
+    p->dev->backend->release(p->dev, p->ex.scratch);
+    fth_graph_fini(&p->graph);
+    p->dev->backend->close(p->dev);
+}
+
+/* What 127 stands for in a row. */
+static double largest(const fth_tensor *t, int64_t row) {
+    double most = 0;
+    for (int64_t l = 0; l < t->width; l++) most = fmax(most, fabs((double)get(t, row, l)));
+    return most;
+}
+
+static double in_8_bits(double x, double most) {
+    return most > 0 ? rint((double)((float)x * (127 / (float)most))) : 0;
+}
+
+static void try_map(const char *isa, fth_precision precision, int threads, int64_t m, int64_t k,
+                    int64_t n, fth_act act) {
+    map p;
+    open_map(&p, isa, precision, threads, m, k, n, act);
+    assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
+    const fth_tensor *x = &p.tensor[X], *w = &p.tensor[W];
+    double worst = 0;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j += 1 + n / 50) {
+            const double mx = largest(x, i), mw = largest(w, j);
+            double sum = 0, whole = 0;
+            for (int64_t l = 0; l < k; l++) {
+                const double a = (double)get(x, i, l), b = (double)get(w, j, l);
+                sum += in_8_bits(a, mx) * in_8_bits(b, mw);
+                whole += a * b;
+            }
+            const double bias = (double)get(&p.tensor[B], 0, j);
+            double y = sum * mx / 127 * mw / 127 + bias;
+            worst = fmax(worst, fabs(y - bias - whole));
+            if (act == FTH_ACT_RELU && y < 0) y = 0;
+            const double got = (double)get(&p.tensor[Y], i, j);
+            const double rounding = precision == FTH_PREC_BF16 ? fabs(y) / 128 : 0;
+            if (!(fabs(got - y) <= 1e-5 * (fabs(y) + 1) + rounding))
+                fail_msg("%s, %d x %d x %d: y[%d, %d] is %.9g, not %.9g", isa, (int)m, (int)k,
+                         (int)n, (int)i, (int)j, got, y);
+        }
+    assert_true(worst <= 0.06 * sqrt((double)k) + 0.02); /* 8 bits are near the whole numbers */
+    close_map(&p);
+}
+
+static void maps_agree_with_their_numbers(void **state) {
+    (void)state;
+    static const struct {
+        int64_t m, k, n;
+        fth_act act;
+    } cases[] = {{1, 1, 1, FTH_ACT_NONE},     {1, 512, 130, FTH_ACT_RELU},
+                 {2, 63, 64, FTH_ACT_NONE},   {32, 129, 65, FTH_ACT_RELU},
+                 {97, 40, 200, FTH_ACT_NONE}, {200, 16, 33, FTH_ACT_NONE}};
+    static const char *const isas[] = {"plain", "avx2", "avx512"};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int i = 0; i < 3; i++) {
+            const fth_cpu_table *table;
+            if (fth_cpu_choose(isas[i], FTH_FP32, &table) != FTH_OK) continue;
+            for (int threads = 1; threads <= 3; threads++)
+                try_map(isas[i], FTH_FP32, threads, cases[c].m, cases[c].k, cases[c].n,
+                        cases[c].act);
+            try_map(isas[i], FTH_PREC_BF16, 2, cases[c].m, cases[c].k, cases[c].n, cases[c].act);
+        }
+}
+
+/* A row of zeros gives the bias; one that is not finite gives no number; neither harms others. */
+static void odd_rows(void **state) {
+    (void)state;
+    map p;
+    open_map(&p, NULL, FTH_FP32, 2, 4, 20, 70, FTH_ACT_NONE);
+    float *x = p.tensor[X].data;
+    for (int l = 0; l < 20; l++) x[l] = 0;
+    x[20 + 3] = INFINITY;
+    x[40 + 5] = NAN;
+    assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
+    for (int64_t j = 0; j < 70; j++) {
+        assert_true(get(&p.tensor[Y], 0, j) == get(&p.tensor[B], 0, j));
+        assert_false(isfinite(get(&p.tensor[Y], 1, j)));
+        assert_false(isfinite(get(&p.tensor[Y], 2, j)));
+        assert_true(isfinite(get(&p.tensor[Y], 3, j)));
+    }
+    close_map(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_exact),
+        cmocka_unit_test(paths_follow_the_instruction_set),
+        cmocka_unit_test(maps_agree_with_their_numbers),
+        cmocka_unit_test(odd_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
