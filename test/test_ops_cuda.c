@@ -179,6 +179,18 @@ static void assert_weights(fth_device *dev, const void *weights, const double *e
     test_free(w);
 }
 
+/* What telemetry sums up over ranges after an update. */
+static void assert_range_sums(fth_device *dev, fth_device *ref, const fth_arenas *a,
+                              const fth_arenas *b, const fth_adam *args) {
+    double sums[3 * FTH_RANGE_SUMS], expected[3 * FTH_RANGE_SUMS];
+    assert_int_equal(args->n_ranges, 3);
+    assert_ok(dev->backend->range_sums(dev, a, args, sums));
+    assert_ok(ref->backend->range_sums(ref, b, args, expected));
+    for (int i = 0; i < 3 * FTH_RANGE_SUMS; i++)
+        if (!(fabs(sums[i] - expected[i]) <= 1e-5 * expected[i]))
+            fail_msg("sum %d over ranges is %.9g, not %.9g", i, sums[i], expected[i]);
+}
+
 static void adam_agrees_with_ref(void **state) {
     (void)state;
     const fth_adam_range ranges[] = {{0, 16, 1}, {16, 5001, 0.25f}, {9000, N, 1}};
@@ -209,6 +221,7 @@ static void adam_agrees_with_ref(void **state) {
         assert_near(dev, a.m, b.m, 1e-6);
         assert_near(dev, a.v, b.v, 1e-6);
         if (bf16) assert_weights(dev, a.weights, b.master);
+        assert_range_sums(dev, ref, &a, &b, &args);
         void *const places[] = {a.master, a.m, a.v, a.grad, bf16 ? a.weights : NULL};
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)
             if (places[i]) dev->backend->release(dev, places[i]);

@@ -1,0 +1,77 @@
+#!/bin/sh
+# fathom preflight on configurations that are fine and on ones that are not, and what bad input gets.
+set -eu
+fathom=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+cd "$tree"
+
+fail() {
+    echo "test_preflight: $*" >&2
+    exit 1
+}
+
+# verdict TEXT COMMAND...: exit status 0, and the first line has the verdict
+verdict() {
+    want=$1
+    shift
+    "$@" > out 2> err || fail "$*: exit status $?: $(cat err)"
+    [ "$(head -1 out)" = "verdict: $want" ] || fail "$*: $(head -2 out)"
+}
+
+# refuses TEXT COMMAND...: exit status 2 and one line of error with the text
+refuses() {
+    text=$1
+    shift
+    status=0
+    "$@" > out 2> err || status=$?
+    [ $status -eq 2 ] || fail "$*: exit status $status, not 2"
+    grep '^fathom: ' err | grep -qF -- "$text" || fail "$*: the error does not say \"$text\": $(cat err)"
+}
+
+"$fathom" corpus --pair en-de --out text --sentences 1000 --valid 40 --test 20 --level simple > /dev/null 2>&1
+"$fathom" prepare --train-src text/train.en --train-tgt text/train.de \
+    --valid-src text/valid.en --valid-tgt text/valid.de --vocab-size 200 --out data > /dev/null 2>&1
+model="--d-model 32 --ffn-dim 64 --heads 2 --max-positions 64 --max-tokens 300 --device cpu"
+deep="--encoder-layers 12 --decoder-layers 12"
+
+# ---- verdicts ----
+verdict fine "$fathom" preflight data $model --method preln --lr 0.003 --warmup-updates 40
+for text in 'parameters' 'memory' 'time per update' 'time per epoch' 'gradient norm at the start' 'encoder layers' \
+    'encoder cosine' 'first ten updates' 'output moved' 'peak rate'; do
+    grep -q "$text" out || fail "the output lacks: $text"
+done
+verdict fine "$fathom" preflight data $model --method deepnorm --lr 0.001 --warmup-updates 40
+verdict 'will fail' "$fathom" preflight data $model --method postln --lr 1e10 --warmup-updates 0
+verdict 'will fail' "$fathom" preflight data $model $deep --method postln --lr 0.03 --warmup-updates 0 \
+    --lr-scheduler inverse_sqrt_nowarmup
+verdict 'will fail' "$fathom" preflight data $model --memory-budget 10K
+grep -q 'memory: ' out || fail "too small a budget is not the reason"
+[ ! -e run ] || fail "preflight made a run folder"
+
+# ---- as JSON, and from a run's configuration ----
+"$fathom" train data $model --method preln --encoder-layers 2 --decoder-layers 2 --max-update 2 --save-dir short \
+    --quiet > /dev/null 2>&1
+"$fathom" preflight data --config short/config.yaml --json > out 2> err || fail "a run's config.yaml: $(cat err)"
+for key in verdict reason parameters memory seconds_per_update seconds_per_epoch encoder_grad_norm decoder_grad_norm \
+    carried encoder_cosine scheduled peak; do
+    grep -q "\"$key\":" out || fail "the JSON lacks $key"
+done
+[ "$(tr ',' '\n' < out | grep -c '"encoder_grad_norm"')" -eq 1 ] || fail "no gradient norms"
+verdict fine "$fathom" preflight data $model --method admin --encoder-layers 2 --decoder-layers 2 --lr 0.003 --update-freq 2
+
+# ---- without a data set: made-up sentences, no epoch ----
+verdict fine "$fathom" preflight $model --method preln --encoder-layers 2 --decoder-layers 2 --lr 0.003 --vocab 100
+! grep -q 'time per epoch' out || fail "made-up sentences have an epoch"
+verdict fine "$fathom" preflight $model --arch dec --method preln --decoder-layers 2 --lr 0.003 --vocab 100 \
+    --tokens-per-sample 32
+! grep -q 'encoder' out || fail "a language model has an encoder"
+
+# ---- bad input ----
+refuses 'nothing-here' "$fathom" preflight nothing-here
+refuses 'data' "$fathom" preflight data data
+refuses 'heads 5' "$fathom" preflight data --d-model 32 --heads 5
+refuses 'did you mean --warmup-updates?' "$fathom" preflight data --warmup-update 4
+refuses '--restore-file' "$fathom" preflight data $model --restore-file short/checkpoints/last
+refuses 'nothing.yaml' "$fathom" preflight data --config nothing.yaml
+refuses '--arch enc' "$fathom" preflight data $model --arch enc
