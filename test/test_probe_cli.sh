@@ -35,7 +35,7 @@ model=$models/postln-encdec
 batch=$model/batch.safetensors
 for what in gradnorm:gp,ga places:place,value lninput:ln,value similarity:other,value \
     sparsity:nonzero_pct surface:a,b,loss; do
-    "$fathom" probe "${what%%:*}" "$model" --batch "$batch" --grid 3 --out "${what%%:*}.csv" >out.txt
+    "$fathom" probe "${what%%:*}" "$model" --batch "$batch" --grid 3 --out "${what%%:*}.csv" >out.txt 2>err.txt
     header "${what%%:*}.csv" "${what#*:}"
     grep -q "${what%%:*}.csv: [0-9]* rows" out.txt || fail "no count of rows: $(cat out.txt)"
 done
