@@ -387,6 +387,46 @@ static void taps_change_nothing(void **state) {
     }
 }
 
+/* Under dropout the sum inside of a fused operation has a gradient that nothing else computes. A
+ * dropout that never drops must give what the others give. */
+static void passed_over(void **state) {
+    (void)state;
+    static const char *const cases[] = {"deepnorm-encdec", "admin-encdec", "normformer-encoder-off",
+                                        "branchnorm-enc"};
+    for (int i = 0; i < 4 * 2; i++) {
+        fth_device *dev = opened(i % 2 ? "cpu" : "ref");
+        char *folder = fth_strdup_printf("%s/%s", TRACES, cases[i / 2]);
+        char *batch = fth_strdup_printf("%s/batch.safetensors", folder);
+        fth_probe_spec spec = {.device = dev, .batch = batch, .max_tokens = 100};
+        double squares[2][32] = {{0}};
+        for (int k = 0; k < 2; k++) {
+            fth_subject s;
+            fth_look look;
+            spec.dropout = k;
+            assert_int_equal(fth_subject_open(&s, &spec, folder), FTH_OK);
+            s.model.config.dropout = 1e-12;
+            assert_int_equal(fth_look_open(&look, &s, (fth_graph_spec){.backward = true},
+                                           FTH_TAP_DY | FTH_TAP_DZ),
+                             FTH_OK);
+            assert_true(2 * look.taps.n_sub <= 32);
+            for (int32_t n = 0; n < look.taps.n_sub; n++) {
+                assert_true(look.taps.sub[n].dy && look.taps.sub[n].dz);
+                assert_int_equal(fth_look_at(&look, look.taps.sub[n].dy, 2 * n), FTH_OK);
+                assert_int_equal(fth_look_at(&look, look.taps.sub[n].dz, 2 * n + 1), FTH_OK);
+            }
+            assert_int_equal(fth_look_run(&look, 3, fth_see_squares, squares[k]), FTH_OK);
+            fth_look_close(&look);
+            fth_subject_close(&s);
+        }
+        for (int n = 0; n < 32; n++)
+            assert_true(fabs(squares[0][n] - squares[1][n]) <= 1e-5 * squares[0][n]);
+        assert_true(squares[0][5] > 0);
+        free(folder);
+        free(batch);
+        fth_device_close(dev);
+    }
+}
+
 /* ---- surface ---- */
 
 static fth_table surface_of(fth_subject *s) {
@@ -470,10 +510,11 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_on_ref),  cmocka_unit_test(golden_on_cpu),
-        cmocka_unit_test(series_golden),  cmocka_unit_test(trajectory_ends),
-        cmocka_unit_test(eigenvectors),   cmocka_unit_test(pieces),
-        cmocka_unit_test(sum_rule),       cmocka_unit_test(taps_change_nothing),
-        cmocka_unit_test(surface_centre), cmocka_unit_test(refusals)};
+        cmocka_unit_test(golden_on_ref), cmocka_unit_test(golden_on_cpu),
+        cmocka_unit_test(series_golden), cmocka_unit_test(trajectory_ends),
+        cmocka_unit_test(eigenvectors),  cmocka_unit_test(pieces),
+        cmocka_unit_test(sum_rule),      cmocka_unit_test(taps_change_nothing),
+        cmocka_unit_test(passed_over),   cmocka_unit_test(surface_centre),
+        cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

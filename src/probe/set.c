@@ -187,7 +187,7 @@ fth_err fth_probe_set_draw(const fth_probe_draw *draw, const fth_config *c, cons
     fth_folder folder = {0};
     fth_dataset *data = NULL;
     matrices m = {.n = draw->sentences};
-    int64_t *chosen = malloc(sizeof *chosen * (size_t)draw->sentences);
+    int64_t *chosen = calloc((size_t)draw->sentences, sizeof *chosen);
     fth_err err = chosen ? FTH_OK
                          : fth_fail(FTH_NO_MEMORY, "no memory for %lld sentences",
                                     (long long)draw->sentences);
