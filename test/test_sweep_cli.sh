@@ -79,7 +79,7 @@ max-tokens: 300
 max-update: 400
 warmup-updates: 5
 validate-interval-updates: 50
-save-interval-updates: 5
+save-interval-updates: 25
 keep-last: 1
 log-interval: 5
 END

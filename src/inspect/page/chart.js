@@ -22,10 +22,24 @@ function extent(series, log) {
   return { x0, x1: x1 > x0 ? x1 : x0 + 1, y0: flat ? 0 : low - room, y1: high + room };
 }
 
+/* All charts of the page; whether it is being printed. */
+const charts = new Set();
+let printing = false;
+
+function print(on) {
+  printing = on;
+  for (const chart of charts) chart.draw();
+}
+
+addEventListener('beforeprint', () => print(true));
+addEventListener('afterprint', () => print(false));
+
 class Chart {
   constructor({ title, unit, xLabel, log, canLog = true, wide }) {
     this.log = log;
+    this.wide = wide;
     this.height = wide ? 320 : 240;
+    charts.add(this);
     this.title = title;
     this.xLabel = xLabel;
     this.series = [];
@@ -59,8 +73,9 @@ class Chart {
   }
 
   draw() {
-    /* a narrow screen gets a narrower drawing, not smaller letters */
-    this.width = Math.max(300, Math.min(1180, this.plot.clientWidth || PLOT.width));
+    /* a narrow screen gets a narrower drawing, not smaller letters; paper has one width */
+    const room = printing ? (this.wide ? 1000 : 480) : this.plot.clientWidth || PLOT.width;
+    this.width = Math.max(300, Math.min(1180, room));
     const box = extent(this.series, this.log) || (this.log ? null : extent(this.series, false));
     if (!box) {
       this.plot.replaceChildren(make('p', { class: 'empty' }, this.log ? 'No positive values to show on a log scale.' : 'No values yet.'));

@@ -416,6 +416,7 @@ function overview() {
 
 function build() {
   waiting.clear();
+  charts.clear();
   parts = { shape: shape(), overview: make('section', { id: 'overview', 'aria-label': 'Overview' }) };
   const some = data.runs.some((r) => r.curves.length);
   const sections = [parts.overview, divergedSection(), some ? curvesSection() : null, depthSection(), validTable(), samplesSection(), configSection()].filter(Boolean);
