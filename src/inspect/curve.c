@@ -43,6 +43,7 @@ static void halve(fth_curve *c) {
 }
 
 void fth_curve_add(fth_curve *c, int64_t update, double value) {
+    if (!c->point) return; /* a curve that was never made keeps nothing */
     int fine = isfinite(value);
     fth_point p = {update, update, fine ? value : NAN, fine ? value : NAN, fine ? value : NAN,
                    fine,   !fine};

@@ -28,8 +28,9 @@ static json_t *shortened(const json_t *value, int depth) {
     if (json_is_object(value)) {
         json_t *copy = json_object(), *item;
         const char *key;
-        json_object_foreach((json_t *)value, key, item)
+        json_object_foreach((json_t *)value, key, item) {
             json_object_set_new(copy, key, shortened(item, depth + 1));
+        }
         return copy;
     }
     return json_copy((json_t *)value);

@@ -17,7 +17,7 @@ static fth_err no_memory(void) {
 
 json_t *fth_view_text(const char *text, size_t length) {
     if (fth_utf8_valid_prefix(text, length) == length) return json_stringn(text, length);
-    char *copy = malloc(length);
+    char *copy = malloc(length + 1);
     if (!copy) return NULL;
     memcpy(copy, text, length);
     for (size_t at = 0; (at += fth_utf8_valid_prefix(copy + at, length - at)) < length;)
@@ -93,8 +93,7 @@ static fth_err find_heat(fth_view *v, const char *stack, const char *name, int32
 static fth_err add_single(fth_view *v, const char *name, int64_t update) {
     fth_curve *curve;
     FTH_TRY(find_curve(v, "layers", name, &curve));
-    if (curve && v->values[0] != FTH_HEAT_NONE)
-        fth_curve_add(curve, update, (double)v->values[0]);
+    if (curve && v->values[0] != FTH_HEAT_NONE) fth_curve_add(curve, update, (double)v->values[0]);
     return FTH_OK;
 }
 

@@ -34,7 +34,7 @@ fth_err fth_views_init(fth_views *v, const char *const *folders, int n) {
 }
 
 void fth_views_fini(fth_views *v) {
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; v->view && i < v->n; i++) {
         if (v->view[i]) fth_view_fini(v->view[i]);
         free(v->view[i]);
     }

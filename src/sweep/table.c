@@ -8,7 +8,9 @@ typedef enum style { CSV, MARKDOWN, LATEX } style;
 
 const char *fth_sweep_table_value(const fth_sweep_results *r, const fth_sweep_run *run,
                                   size_t factor) {
-    return run->choice[factor] < 0 ? "" : r->spec->factor[factor].value[run->choice[factor]];
+    int32_t at = run->choice[factor];
+    if (at < 0) return "";
+    return r->spec->factor[factor].value[at];
 }
 
 bool fth_factor_is_depth(const fth_factor *f) {
@@ -221,9 +223,10 @@ fth_err fth_sweep_table_runs(const fth_sweep_results *r, fth_str *out) {
 /* The fit through all rows that are like this one but for the depth; n = 0 when there is none, or
  * when an earlier row has given it already. */
 static fth_err fit_group(const fth_sweep_results *r, size_t row, const bool *skip, fth_fit *fit) {
-    double *depth = calloc(2 * r->grid->rows + 1, sizeof *depth), *y = depth + r->grid->rows;
+    double *depth = calloc(2 * r->grid->rows + 1, sizeof *depth);
     *fit = (fth_fit){0};
     if (!depth) return fth_fail(FTH_NO_MEMORY, "no memory for a fit");
+    double *y = depth + r->grid->rows;
     size_t n = 0;
     bool fresh = true;
     for (size_t i = 0; i < r->grid->rows; i++) {

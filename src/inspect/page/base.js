@@ -163,4 +163,12 @@ function drawLater(node, draw) {
   if (sight) { sight.unobserve(node); sight.observe(node); } else drawNow(node);
 }
 
+/* What is in sight already is not waited for. */
+function drawVisible() {
+  for (const node of [...waiting.keys()]) {
+    const box = node.getBoundingClientRect();
+    if (box.top < innerHeight && box.bottom > 0) drawNow(node);
+  }
+}
+
 addEventListener('beforeprint', () => { for (const node of [...waiting.keys()]) drawNow(node); });

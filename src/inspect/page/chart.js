@@ -68,7 +68,7 @@ class Chart {
     if (xLabel) this.xLabel = xLabel;
     this.caption.textContent = note || '';
     this.plot.setAttribute('aria-label', `${this.title}: ${series.length} line${series.length === 1 ? '' : 's'} against ${this.xLabel}. Left and right arrow keys read the values; a data table follows.`);
-    drawLater(this.node, () => this.draw());
+    this.draw();
     this.details.redraw();
   }
 

@@ -64,6 +64,13 @@ function rgb(name) {
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 }
 
+/* Height of a strip, and about that of a figure that is not drawn yet. */
+function stripHeight(heat, kinds) {
+  return Math.max(44, Math.min(150, Math.round(Math.max(heat.bins * 4, 230 / kinds))));
+}
+
+function likelyHeight(heat) { return heat.kinds * (stripHeight(heat, heat.kinds) + 26) + 16; }
+
 class HeatMap {
   constructor(title) {
     this.title = title;
@@ -79,6 +86,7 @@ class HeatMap {
     if (heat.every > 1) parts.push(`every ${heat.every}th of ${num(heat.seen)} measurements is shown`);
     if (heat.per_bin > 1) parts.push(`a cell is the mean of ${heat.per_bin} layers`);
     this.caption.textContent = parts.length ? `Thinned: ${parts.join('; ')}.` : '';
+    if (!this.body.firstChild) this.body.style.minHeight = `${likelyHeight(heat)}px`; /* the page must not jump later */
     drawLater(this.node, () => this.draw());
     this.details.redraw();
   }
@@ -89,7 +97,8 @@ class HeatMap {
       this.body.replaceChildren(make('p', { class: 'empty' }, 'No values.'));
       return;
     }
-    const height = Math.max(44, Math.min(150, Math.round(Math.max(h.bins * 4, 230 / kinds.length))));
+    const height = stripHeight(h, kinds.length);
+    this.body.style.minHeight = '';
     const parts = [];
     for (const k of kinds) {
       parts.push(make('div', { class: 'kind' }, make('span', {}, names[k] || ''), this.scale(k)));

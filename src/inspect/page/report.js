@@ -434,6 +434,7 @@ function refresh() {
   fillDepth();
   const valid = byId('validation'), fresh = valid && validTable();
   if (fresh) valid.replaceChildren(...fresh.childNodes);
+  drawVisible();
   byId('made').textContent = `Made by fathom ${data.version} on ${new Date(data.made * 1000).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'short' })}.`;
 }
 
