@@ -73,7 +73,7 @@ static void no_bit_changes(void **state) {
         int64_t n = probe.model.params.size, all = fth_trainer_bytes(&probe.trainer);
         int64_t arena = fth_program_arena_bytes(probe.trainer.program);
         model_case_fini(&probe);
-        const int64_t budgets[] = {0, all - arena / 8};
+        const int64_t budgets[] = {0, all - arena / 3};
         for (int b = 0; b < 2; b++) {
             float *plain = train(&c, "cpu", budgets[b], 0);
             for (int k = 1; k <= 4; k += 3) {
@@ -132,7 +132,10 @@ static void backends_agree_and_parts_add_up(void **state) {
                 for (int32_t i = 0; i < n; i++) {
                     double p = (double)x->value[q * n + i], s = (double)y->value[q * n + i];
                     if (q == FTH_Q_GRAD_NORM) squares += s * s;
-                    if (isnan(p) ? !isnan(s) : !(fabs(p - s) <= 2e-4 * fabs(p) + 1e-5))
+                    /* the first update of Adam is the sign of a gradient, whatever its size: where
+                     * it is all but 0, rounding decides */
+                    double tolerance = q == FTH_Q_UPDATE_RATIO ? 5e-3 : 2e-4;
+                    if (isnan(p) ? !isnan(s) : !(fabs(p - s) <= tolerance * fabs(p) + 1e-5))
                         fail_msg("%s, %s of sub-layer %d: ref %g, cpu %g", (*m)->id,
                                  fth_quantity_name((fth_quantity)q), i, p, s);
                 }

@@ -68,10 +68,10 @@ enum {
 struct fth_cuda_product; /* gemm.cu: a product of one shape with the algorithm chosen for it */
 
 struct fth_cuda {
-    fth_device device;                  /* first: an fth_device is an fth_cuda */
-    int processors;                     /* multiprocessors */
-    cudaStream_t stream, aside;         /* aside: of what runs beside the rest (plan.h) */
-    cudaEvent_t forked;                 /* the rest has come to where something goes aside */
+    fth_device device;              /* first: an fth_device is an fth_cuda */
+    int processors;                 /* multiprocessors */
+    cudaStream_t stream, aside;     /* aside: of what runs beside the rest (plan.h) */
+    cudaEvent_t forked;             /* the rest has come to where something goes aside */
     cudaEvent_t done[FTH_CUDA_LAG]; /* by number of the operation: it has ended aside */
     cublasLtHandle_t blas;
     void *workspace[2];    /* of cuBLASLt, for each stream */

@@ -319,8 +319,7 @@ static bool goes_aside(const fth_exec *ex, int32_t i) {
 static fth_err wait_for(const fth_exec *ex, int32_t i) {
     if (i < 0 || !goes_aside(ex, i)) return FTH_OK;
     fth_cuda *gpu = gpu_of(ex);
-    CUDA_TRY(cudaStreamWaitEvent(gpu->stream, gpu->done[i % FTH_CUDA_LAG], 0),
-             "coming from aside");
+    CUDA_TRY(cudaStreamWaitEvent(gpu->stream, gpu->done[i % FTH_CUDA_LAG], 0), "coming from aside");
     return FTH_OK;
 }
 

@@ -188,8 +188,8 @@ static void multiply_block(const gemm *g, const work *w, const block *b) {
 static void finish_block(const gemm *g, const work *w, const block *b) {
     for (int64_t row = b->rows.begin; row < b->rows.end && !w->direct; row++)
         FTH_NAME(gemm_finish_row)
-        (g, row, b->columns.begin, b->columns.end - b->columns.begin,
-         w->acc + (row - b->rows.begin) * BLOCK_COLUMNS);
+    (g, row, b->columns.begin, b->columns.end - b->columns.begin,
+     w->acc + (row - b->rows.begin) * BLOCK_COLUMNS);
 }
 
 /* A thread's rows and columns of C. */
