@@ -78,8 +78,8 @@ max-positions: 64
 max-tokens: 300
 max-update: 400
 warmup-updates: 5
-validate-interval-updates: 50
-save-interval-updates: 25
+validate-interval-updates: 100
+save-interval-updates: 100
 keep-last: 1
 log-interval: 5
 END

@@ -130,7 +130,7 @@ static void names_outlive_changes_of_the_file(void **state) {
     const place *p = *state;
     static const char *const files[] = {
         "data: d\nseeds: [1]\nlr: [0.1, 0.2]\nheads: 2\n",
-        "heads: 2\nlr: [0.3, 0.2, 0.1]\ndata: d\nseeds: [5, 1]\njobs: 3\n",
+        "heads: 2\nlr: [0.3, 0.2, 0.1]\ndata: d\nseeds: [5, 1]\njobs: 3\nthreads: 4\n",
         "data: d\nseeds: [1]\nlr: [0.1, 0.2]\nheads: 4\n"};
     char name[2][200];
     for (int i = 0; i < 3; i++) {

@@ -93,19 +93,34 @@ static fth_err add_factor(maker *m, fth_sweep_run *r, size_t at) {
     return err;
 }
 
+/* Options that say how a run is made and not what it is: another machine may go on with it. As an axis
+ * of the grid they count all the same. */
+static bool is_how(const fth_sweep_spec *s, const char *flag) {
+    static const char *const how[] = {"threads",      "device",    "memory-budget",        "quiet",
+                                      "log-interval", "keep-last", "save-interval-updates"};
+    for (size_t i = 0; i < s->n_factors; i++)
+        for (size_t k = 0; k < s->factor[i].n_options; k++)
+            if (fth_factor_varies(&s->factor[i]) && strcmp(s->factor[i].option[k], flag + 2) == 0)
+                return false;
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+        if (strcmp(flag + 2, how[i]) == 0) return true;
+    return false;
+}
+
 static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* A hash of all that makes the run, whatever the order of the lines in the file. */
 static fth_err hash_run(const fth_sweep_spec *s, const fth_sweep_run *r, uint32_t *out) {
-    size_t n = r->n_words / 2;
-    char **lines = calloc(n + 1, sizeof *lines);
+    size_t n = 0;
+    char **lines = calloc(r->n_words / 2 + 1, sizeof *lines);
     fth_str all = {0};
     fth_err err = lines ? FTH_OK : no_memory();
-    for (size_t i = 0; i < n && err == FTH_OK; i++) {
-        lines[i] = fth_strdup_printf("%s %s\n", r->words[2 * i], r->words[2 * i + 1]);
-        if (!lines[i]) err = no_memory();
+    for (size_t i = 0; i + 1 < r->n_words && err == FTH_OK; i += 2) {
+        if (is_how(s, r->words[i])) continue;
+        lines[n] = fth_strdup_printf("%s %s\n", r->words[i], r->words[i + 1]);
+        if (!lines[n++]) err = no_memory();
     }
     if (err == FTH_OK) qsort(lines, n, sizeof *lines, by_text);
     for (size_t i = 0; i < n && err == FTH_OK; i++) err = fth_str_addf(&all, "%s", lines[i]);
@@ -124,7 +139,7 @@ static fth_err hash_run(const fth_sweep_spec *s, const fth_sweep_run *r, uint32_
 /* What varies as a name for a folder: letters that no shell or file system minds. */
 static fth_err name_run(maker *m, fth_sweep_run *r) {
     fth_str name = {0};
-    uint32_t hash;
+    uint32_t hash = 0;
     fth_err err = hash_run(m->spec, r, &hash);
     for (size_t i = 0; i < m->spec->n_factors && err == FTH_OK; i++) {
         const fth_factor *f = &m->spec->factor[i];
