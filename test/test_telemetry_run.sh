@@ -29,7 +29,7 @@ expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de \
     --valid-src text/valid.en --valid-tgt text/valid.de --vocab-size 200 --out data
 model="--encoder-layers 3 --decoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2 --max-positions 64"
 train="$fathom train data $model --max-tokens 700 --max-update 15 --warmup-updates 5 --lr 0.01 --dropout 0.1 \
-    --update-freq 2 --threads 2 --device cpu"
+    --method branchnorm --update-freq 2 --threads 2 --device cpu"
 last=checkpoints/last/model.safetensors
 
 # ---- the same weights, whatever is measured ----
@@ -37,25 +37,21 @@ last=checkpoints/last/model.safetensors
 deep="$train --encoder-layers 8 --decoder-layers 8"
 tight=
 for mib in 24 20 18 16 15 14 13 12 11 10 9; do
-    $deep --method preln --max-update 1 --memory-budget ${mib}M --save-dir trial$mib > out 2> err || break
+    $deep --max-update 1 --memory-budget ${mib}M --save-dir trial$mib > out 2> err || break
     grep -q 'recomputing' err && tight=${mib}M && break
 done
 [ -n "$tight" ] || fail "no budget makes a run recompute layers"
-for method in preln branchnorm; do
-    for budget in 1G $tight; do
-        run="$deep --method $method --max-update 8 --memory-budget $budget"
-        for k in 0 1 7; do
-            expect 0 $run --telemetry $k --save-dir "$method-$budget-$k"
-            cmp -s "$method-1G-0/$last" "$method-$budget-$k/$last" ||
-                fail "$method, budget $budget: --telemetry $k changes the weights"
-        done
+for budget in 1G $tight; do
+    for k in 0 1 7; do
+        expect 0 $deep --max-update 8 --memory-budget $budget --telemetry $k --save-dir "$budget-$k"
+        cmp -s "1G-0/$last" "$budget-$k/$last" || fail "budget $budget: --telemetry $k changes the weights"
     done
 done
 
 # ---- the lines ----
-expect 0 $train --method branchnorm --telemetry 7 --save-dir lines
+expect 0 $train --telemetry 7 --save-dir lines
 log=lines/log.jsonl
-! grep -q '"type":"layers"' branchnorm-1G-0/log.jsonl || fail "--telemetry 0 writes layers lines"
+! grep -q '"type":"layers"' 1G-0/log.jsonl || fail "--telemetry 0 writes layers lines"
 updates=$(sed -n 's/.*"type":"layers","update":\([0-9]*\),.*/\1/p' $log | sort -nu | tr '\n' ' ')
 [ "$updates" = "1 7 14 " ] || fail "--telemetry 7 measures updates $updates"
 for name in grad_norm output_grad_norm param_norm update_ratio ln_input_norm branch_ratio ffn_nonzero attention_entropy \
