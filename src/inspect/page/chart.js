@@ -67,8 +67,9 @@ class Chart {
     this.series = series;
     if (xLabel) this.xLabel = xLabel;
     this.caption.textContent = note || '';
+    this.plot.style.minHeight = `${this.height}px`; /* the page must not jump when it is drawn */
     this.plot.setAttribute('aria-label', `${this.title}: ${series.length} line${series.length === 1 ? '' : 's'} against ${this.xLabel}. Left and right arrow keys read the values; a data table follows.`);
-    this.draw();
+    drawLater(this.node, () => this.draw());
     this.details.redraw();
   }
 
@@ -88,6 +89,7 @@ class Chart {
     this.cursor = make('line', { class: 'cursor', y1: PLOT.top, y2: this.height - PLOT.bottom, visibility: 'hidden' });
     svg.append(this.cursor);
     this.plot.replaceChildren(svg);
+    this.plot.style.minHeight = '';
     this.svg = svg;
   }
 
