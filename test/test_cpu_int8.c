@@ -207,8 +207,8 @@ static void maps_agree_with_their_numbers(void **state) {
     static const char *const isas[] = {"plain", "avx2", "avx512"};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (int i = 0; i < 3; i++) {
-            const fth_cpu_table *table;
-            if (fth_cpu_choose(isas[i], FTH_FP32, &table) != FTH_OK) continue;
+            fth_cpu_choice choice;
+            if (fth_cpu_choose(isas[i], FTH_FP32, &choice) != FTH_OK) continue;
             for (int threads = 1; threads <= 3; threads++)
                 try_map(isas[i], FTH_FP32, threads, cases[c].m, cases[c].k, cases[c].n,
                         cases[c].act);

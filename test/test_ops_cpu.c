@@ -16,13 +16,18 @@
 static const char *const isas[] = {"plain", "avx2", "avx512"};
 enum { N_ISAS = sizeof isas / sizeof *isas };
 
+/* Units that multiply pairs of bf16, and their twins in plain C. */
+static const char *const units[] = {"plain-bf16",       "plain-amx",   "avx512-plain-bf16",
+                                    "avx512-plain-amx", "avx512-bf16", "amx"};
+enum { N_UNITS = sizeof units / sizeof *units };
+
 static void assert_ok(fth_err err) {
     if (err != FTH_OK) fail_msg("%s", fth_error_message());
 }
 
 static bool has(const char *isa) {
-    const fth_cpu_table *table;
-    return fth_cpu_choose(isa, FTH_FP32, &table) == FTH_OK;
+    fth_cpu_choice choice;
+    return fth_cpu_choose(isa, FTH_PREC_BF16, &choice) == FTH_OK;
 }
 
 /* Every case on one device; prints what is wrong and returns how many. */
@@ -71,6 +76,17 @@ static void bf16_agrees_with_ref(void **state) {
     kernels_agree_with_ref(FTH_PREC_BF16);
 }
 
+static void units_of_bf16_agree_with_ref(void **state) {
+    (void)state;
+    fth_device *ref;
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    int wrong = 0;
+    for (int i = 0; i < N_UNITS; i++)
+        if (has(units[i])) wrong += wrong_cases(ref, units[i], FTH_PREC_BF16, 2, false);
+    ref->backend->close(ref);
+    assert_int_equal(wrong, 0);
+}
+
 /* ---- products larger than the blocks that they are cut into ---- */
 
 typedef struct product_case {
@@ -88,6 +104,8 @@ static const product_case products[] = {
     {"columns for threads", 33, 300, 1536, FTH_ACT_RELU},
     {"many rows", 1000, 48, 128, FTH_ACT_NONE},
     {"wide gradient", 530, 260, 900, FTH_ACT_GELU},
+    {"deep blocks of pairs", 50, 2100, 70, FTH_ACT_NONE},
+    {"rows in blocks of pairs", 2100, 34, 66, FTH_ACT_RELU},
 };
 
 enum {
@@ -242,12 +260,16 @@ static void try_product(const product_case *c, const char *isa, fth_precision pr
 
 static void products_in_blocks(void **state) {
     (void)state;
-    for (size_t c = 0; c < sizeof products / sizeof *products; c++)
+    for (size_t c = 0; c < sizeof products / sizeof *products; c++) {
+        for (int i = 0; i < N_UNITS; i++)
+            for (int threads = 1; threads <= 3 && has(units[i]); threads++)
+                try_product(&products[c], units[i], FTH_PREC_BF16, threads);
         for (int i = 0; i < N_ISAS; i++)
             for (int threads = 1; threads <= 4 && has(isas[i]); threads++) {
                 try_product(&products[c], isas[i], FTH_FP32, threads);
                 if (threads == 2) try_product(&products[c], isas[i], FTH_PREC_BF16, threads);
             }
+    }
 }
 
 /* ---- flat arenas ---- */
@@ -387,9 +409,13 @@ static void wrong_wishes_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32_agrees_with_ref),     cmocka_unit_test(bf16_agrees_with_ref),
-        cmocka_unit_test(products_in_blocks),       cmocka_unit_test(adam_agrees_with_ref),
-        cmocka_unit_test(sums_of_squares),          cmocka_unit_test(memory_is_zeroed),
+        cmocka_unit_test(fp32_agrees_with_ref),
+        cmocka_unit_test(bf16_agrees_with_ref),
+        cmocka_unit_test(units_of_bf16_agree_with_ref),
+        cmocka_unit_test(products_in_blocks),
+        cmocka_unit_test(adam_agrees_with_ref),
+        cmocka_unit_test(sums_of_squares),
+        cmocka_unit_test(memory_is_zeroed),
         cmocka_unit_test(wrong_wishes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

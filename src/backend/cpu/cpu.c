@@ -147,8 +147,8 @@ static fth_err range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *
 fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, fth_device **out) {
     *out = NULL;
     if (threads < 1) return fth_fail(FTH_USAGE, "threads %d is less than 1", threads);
-    const fth_cpu_table *table;
-    FTH_TRY(fth_cpu_choose(isa, precision, &table));
+    fth_cpu_choice choice;
+    FTH_TRY(fth_cpu_choose(isa, precision, &choice));
     fth_cpu *cpu = calloc(1, sizeof *cpu);
     if (!cpu) return fth_fail(FTH_NO_MEMORY, "no memory for a device");
     *cpu = (fth_cpu){.base = {.backend = fth_backend_cpu(),
@@ -156,7 +156,8 @@ fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, 
                               .threads = threads,
                               .real = precision == FTH_PREC_BF16 ? FTH_BF16 : FTH_F32,
                               .full = FTH_F32},
-                     .table = table};
+                     .table = choice.table,
+                     .pairs = choice.pairs};
     fth_err err = fth_pool_new(threads, &cpu->pool);
     if (err != FTH_OK) {
         free(cpu);

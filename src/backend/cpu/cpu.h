@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/int8.h"
+#include "backend/cpu/pairs.h"
 #include "backend/cpu/pool.h"
 
 /* The part of an operation that one thread of the team does. */
@@ -33,13 +34,22 @@ typedef struct fth_cpu {
     fth_device base;
     const fth_cpu_table *table;
     fth_pool *pool;
+    const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: not used */
     const fth_int8_path *int8; /* how weights of 8 bits are multiplied; NULL: weights stay whole */
     double sums[FTH_CPU_PIECES];
 } fth_cpu;
 
-/* The table of the best instruction set of this machine, or of the one that name asks for ("plain",
- * "avx2", "avx512"; NULL: the best). Fails when the machine does not have it. */
-fth_err fth_cpu_choose(const char *name, fth_precision precision, const fth_cpu_table **out);
+/* The kernels of an instruction set, and the unit that multiplies pairs of bf16 with it. */
+typedef struct fth_cpu_choice {
+    const fth_cpu_table *table;
+    const fth_pairs_path *pairs; /* NULL: none, or not for this precision */
+} fth_cpu_choice;
+
+/* The best instruction set of this machine, or the one that name asks for (NULL: the best): "plain",
+ * "avx2", "avx512"; "avx512-bf16" and "amx" are avx512 with that unit; for tests, "plain-bf16",
+ * "plain-amx", "avx512-plain-bf16" and "avx512-plain-amx" have the units' twins in C. Fails when the
+ * machine does not have it. */
+fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice *out);
 
 /* Opens a device with a chosen instruction set (tests, benches). */
 fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, fth_device **out);

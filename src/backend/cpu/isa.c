@@ -25,29 +25,40 @@ static int has_plain(void) {
 typedef struct isa {
     const char *name;
     int (*present)(void);
+    const char *pairs;             /* the unit that multiplies pairs, NULL: none */
     const fth_cpu_table *table[2]; /* by fth_precision */
 } isa;
 
-#define ISA(name)                                                                                  \
-    {                                                                                              \
-#name, has_##name, {                                                                       \
-            &fth_cpu_##name##_f32_table, &fth_cpu_##name##_bf16_table                              \
-        }                                                                                          \
-    }
-static const isa isas[] = {/* best first */
+/* clang-format off */
+#define TABLES_OF(isa) {&fth_cpu_##isa##_f32_table, &fth_cpu_##isa##_bf16_table}
+static const isa isas[] = { /* best first; what stands behind plain has to be asked for */
 #ifdef FTH_CPU_X86
-                           ISA(avx512), ISA(avx2),
+    {"amx", has_avx512, "amx", TABLES_OF(avx512)},
+    {"avx512-bf16", has_avx512, "avx512-bf16", TABLES_OF(avx512)},
+    {"avx512", has_avx512, NULL, TABLES_OF(avx512)},
+    {"avx2", has_avx2, NULL, TABLES_OF(avx2)},
 #endif
-                           ISA(plain)};
+    {"plain", has_plain, NULL, TABLES_OF(plain)},
+    {"plain-bf16", has_plain, "plain-bf16", TABLES_OF(plain)},
+    {"plain-amx", has_plain, "plain-amx", TABLES_OF(plain)},
+#ifdef FTH_CPU_X86
+    {"avx512-plain-bf16", has_avx512, "plain-bf16", TABLES_OF(avx512)},
+    {"avx512-plain-amx", has_avx512, "plain-amx", TABLES_OF(avx512)},
+#endif
+};
+/* clang-format on */
 
-fth_err fth_cpu_choose(const char *name, fth_precision precision, const fth_cpu_table **out) {
+fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice *out) {
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
-        if (name && strcmp(name, isas[i].name) != 0) continue;
-        if (isas[i].present()) {
-            *out = isas[i].table[precision];
+        const isa *x = &isas[i];
+        if (name ? strcmp(name, x->name) != 0 : x->pairs && precision != FTH_PREC_BF16) continue;
+        const fth_pairs_path *pairs = x->pairs ? fth_pairs_path_named(x->pairs) : NULL;
+        if (x->present() && (pairs || !x->pairs)) {
+            *out = (fth_cpu_choice){x->table[precision], precision == FTH_PREC_BF16 ? pairs : NULL};
             return FTH_OK;
         }
         if (name) return fth_fail(FTH_USAGE, "instruction set %s: this machine lacks it", name);
     }
-    return fth_fail(FTH_USAGE, "instruction set %s: not one of plain, avx2, avx512", name);
+    return fth_fail(FTH_USAGE,
+                    "instruction set %s: not one of plain, avx2, avx512, avx512-bf16, amx", name);
 }

@@ -14,7 +14,13 @@ enum {
 };
 
 int64_t FTH_NAME(gemm_own_bytes)(void) {
-    return (whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS)) * (int64_t)sizeof(float);
+    const int64_t floats = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
+#ifdef FTH_REAL_IS_bf16
+    const int64_t pairs = FTH_NAME(gemm_pairs_bytes)() / (int64_t)sizeof(float);
+    return whole_lines(pairs > floats ? pairs : floats) * (int64_t)sizeof(float);
+#else
+    return floats * (int64_t)sizeof(float);
+#endif
 }
 
 /* ---- after the product ---- */
@@ -277,6 +283,12 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
                     .acc = a + whole_lines(A_FLOATS) + B_FLOATS};
     const fth_share rows_ = fth_team_share(&row_team, g->m, 1);
     const fth_share columns = fth_team_share(&column_team, g->n, NR);
+#ifdef FTH_REAL_IS_bf16
+    if (g->pairs) {
+        FTH_NAME(gemm_pairs)(g, rows_, columns, own);
+        return;
+    }
+#endif
     if (g->accumulate)
         accumulate_share(g, &w, rows_, columns);
     else

@@ -18,10 +18,11 @@ typedef struct gemm {
     rows addend;       /* [m, n] added; data NULL: none */
     rows saved;        /* [m, n] what act's slope is taken at; data NULL: act is applied itself */
     fth_act act;
-    rows pre;         /* [m, n] gets the value before act; data NULL: not wanted */
-    rows c;           /* [m, n] the result in the type of activations, or */
-    full_rows c_full; /* the result as floats */
-    bool accumulate;  /* c_full += A B, A by columns, and nothing of bias ... pre */
+    rows pre;                    /* [m, n] gets the value before act; data NULL: not wanted */
+    rows c;                      /* [m, n] the result in the type of activations, or */
+    full_rows c_full;            /* the result as floats */
+    bool accumulate;             /* c_full += A B, A by columns, and nothing of bias ... pre */
+    const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: there is none */
 } gemm;
 
 /* The whole team calls this, each thread with gemm_own_bytes of scratch of its own. Nobody waits. */
@@ -35,6 +36,15 @@ void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
 /* The same for few rows of A, both factors in rows (b_by_column). */
 enum { GEMM_FEW_ROWS = 48 };
 void FTH_NAME(gemm_dots)(const gemm *g, const fth_team *team, void *own);
+
+/* Rows and columns of C on a unit that multiplies pairs (bf16 alone). own: gemm_pairs_bytes. */
+void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own);
+int64_t FTH_NAME(gemm_pairs_bytes)(void);
+
+/* The unit of this device that multiplies pairs. */
+static inline const fth_pairs_path *pairs_of(const fth_exec *ex) {
+    return ((const fth_cpu *)ex->device)->pairs;
+}
 
 /* For kernels whose scratch is only for products. */
 static inline void gemm_in_scratch(const fth_exec *ex, const gemm *g, const fth_team *team) {

@@ -22,7 +22,8 @@ FTH_PART(linear) {
                     .bias = vector_of(ex, op->in[LINEAR_B]),
                     .act = op->u.linear.act,
                     .pre = rows_of(ex, op->out[LINEAR_PRE]),
-                    .c = rows_of(ex, op->out[LINEAR_Y])};
+                    .c = rows_of(ex, op->out[LINEAR_Y]),
+                    .pairs = pairs_of(ex)};
     const fth_int8 *int8 = fth_quantized_map(ex, op->in[LINEAR_W]);
     if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
@@ -40,7 +41,8 @@ FTH_PART(linear_dx) {
                     .addend = rows_of(ex, op->in[LINEAR_DX_ADDEND]),
                     .saved = rows_of(ex, op->in[LINEAR_DX_SAVED]),
                     .act = op->in[LINEAR_DX_SAVED] ? op->u.linear.act : FTH_ACT_NONE,
-                    .c = rows_of(ex, op->out[LINEAR_DX_DX])};
+                    .c = rows_of(ex, op->out[LINEAR_DX_DX]),
+                    .pairs = pairs_of(ex)};
     gemm_in_scratch(ex, &g, team);
 }
 
@@ -78,7 +80,8 @@ FTH_PART(linear_dw) {
                     .a = rows_of(ex, op->in[LINEAR_DW_DY]),
                     .b = rows_of(ex, op->in[LINEAR_DW_X]),
                     .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
-                    .accumulate = true};
+                    .accumulate = true,
+                    .pairs = pairs_of(ex)};
     if (g.c_full.data) gemm_in_scratch(ex, &g, team);
     column_sums(ex, op, team);
 }

@@ -128,7 +128,8 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                          .a = x_here,
                          .b = weights,
                          .b_by_column = true,
-                         .c_full = {(float *)(void *)(scratch + l->logits), l->ld}};
+                         .c_full = {(float *)(void *)(scratch + l->logits), l->ld},
+                         .pairs = pairs_of(ex)};
     FTH_NAME(gemm)(&logits, team, own);
     fth_team_wait(team);
     chunk_rows(ex, op, team, l, first, n);
@@ -139,7 +140,8 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .k = w->rows,
                         .a = gradient,
                         .b = weights,
-                        .c = {dx.data + first * dx.ld, dx.ld}};
+                        .c = {dx.data + first * dx.ld, dx.ld},
+                        .pairs = pairs_of(ex)};
         FTH_NAME(gemm)(&g, team, own);
         fth_team_wait(team);
     }
@@ -151,7 +153,8 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .a = gradient,
                         .b = x_here,
                         .c_full = dw,
-                        .accumulate = true};
+                        .accumulate = true,
+                        .pairs = pairs_of(ex)};
         FTH_NAME(gemm)(&g, team, own);
         fth_team_wait(team);
     }
