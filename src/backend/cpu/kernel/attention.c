@@ -71,12 +71,35 @@ static float softmax_row(float *restrict_ s, int64_t seen, int64_t n, float by, 
     return highest + fast_log(total);
 }
 
+/* Queries of a sentence that are too few to turn its keys for: a step of generation has one for each
+ * hypothesis. */
+enum { FEW_QUERIES = 4 };
+
 /* What a block of query rows is multiplied with. */
 typedef struct memory {
-    view v;          /* [keys, width] */
-    const float *kt; /* [width, keys] */
+    view k, v;       /* [keys, width] */
+    const float *kt; /* [width, keys]; NULL: the queries are few */
     int64_t ld;      /* floats from row to row of kt and of the scores */
 } memory;
+
+/* s[n][ld] = q k^T as dots of rows, width in whole vectors. The places from keys to the next whole
+ * vector get numbers too, of rows that are there. */
+static void dot_scores(view q, int64_t n, view k, int64_t keys, int64_t width, float *s,
+                       int64_t ld) {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < v_round(keys); j += 4) {
+            const float *a = q.data + i * q.ld, *b[4];
+            vf acc[4];
+            for (int r = 0; r < 4; r++) {
+                b[r] = k.data + (j + r < keys ? j + r : keys - 1) * k.ld;
+                acc[r] = v_zero();
+            }
+            for (int64_t c = 0; c < width; c += VW)
+#pragma GCC unroll 4
+                for (int r = 0; r < 4; r++) acc[r] = v_fma(v_load(a + c), v_load(b[r] + c), acc[r]);
+            v_sums4(acc, s + i * ld + j);
+        }
+}
 
 /* Query rows [first, first + n) of a task. */
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
@@ -89,8 +112,11 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
     const int64_t keys = causal ? first + n : t->k_len; /* that any row of the block sees */
     const float by = (carries ? 1 : op->u.attention.scale) / op->u.attention.divisor;
     const view q = head_view(rows_of(ex, op->in[ATT_Q]), t->q + first, n, t->head, width, b->q);
-    small_product(n, v_round(keys),
-                  &(small){.k = width, .a = q, .b = {m->kt, m->ld}, .c = b->s, .ldc = m->ld});
+    if (m->kt)
+        small_product(n, v_round(keys),
+                      &(small){.k = width, .a = q, .b = {m->kt, m->ld}, .c = b->s, .ldc = m->ld});
+    else
+        dot_scores(q, n, m->k, keys, v_round(width), b->s, m->ld);
     float norm[Q_BLOCK];
     for (int64_t i = 0; i < n; i++) {
         float *s = b->s + i * m->ld;
@@ -119,10 +145,11 @@ FTH_PART(attention) {
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.q_len == 0 || t.k_len == 0) continue;
-        const memory m = {.v = head_view(v, t.k, t.k_len, t.head, width, b.v),
-                          .kt = b.kt,
+        const memory m = {.k = head_view(k, t.k, t.k_len, t.head, width, b.k),
+                          .v = head_view(v, t.k, t.k_len, t.head, width, b.v),
+                          .kt = t.q_len > FEW_QUERIES ? b.kt : NULL,
                           .ld = v_round(t.k_len)};
-        transpose(b.kt, m.ld, head_view(k, t.k, t.k_len, t.head, width, b.k), t.k_len, ld);
+        if (m.kt) transpose(b.kt, m.ld, m.k, t.k_len, ld);
         for (int64_t i = 0; i < t.q_len; i += Q_BLOCK)
             query_block(ex, op, &t, &b, &m, i, t.q_len - i < Q_BLOCK ? t.q_len - i : Q_BLOCK);
     }
