@@ -39,14 +39,14 @@ small="--encoder-layers 1 --decoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2
 # shellcheck disable=SC2086 # the options are meant to be split
 {
     expect 0 "$fathom" bench train $small --max-tokens 70 --updates 2 --device cpu --threads 2 --json
-    has tokens_per_s ms_per_update ms_fastest tflops peak_bytes planned_bytes parameters startup_s
+    has tokens_per_s ms_per_update ms_fastest cpu_ms tflops peak_bytes planned_bytes parameters startup_s
     expect 0 "$fathom" bench train $small --max-tokens 70 --updates 1 --device cpu --profile
     grep -q '^linear_dw ' "$tree/out" || fail "no times by operation"
 
     for how in none int8; do
         expect 0 "$fathom" bench generate $small --batch 3 --beam 2 --length 5 --repeats 2 --device cpu \
             --threads 2 --quantize $how --tokens "$tree/$how" --json
-        has tokens_per_s ms_per_batch ms_fastest tokens batch beam peak_bytes planned_bytes parameters startup_s
+        has tokens_per_s ms_per_batch ms_fastest cpu_ms tokens batch beam peak_bytes planned_bytes parameters startup_s
         [ "$(number tokens)" -eq 15 ] || fail "not 3 outputs of 5 tokens"
         [ "$(wc -l <"$tree/$how")" -eq 3 ] || fail "not a line for each sentence"
         awk -F '\t' '{ if (split($1, s, " ") != 7 || split($2, t, " ") != 5 || t[5] != 2) exit 1 }' "$tree/$how" ||

@@ -15,6 +15,12 @@ double fth_bench_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+double fth_bench_cpu(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Bytes of this process: resident now, or at their peak. */
 static int64_t process_bytes(const char *key) {
     FILE *f = fopen("/proc/self/status", "r");

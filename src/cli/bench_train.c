@@ -20,7 +20,8 @@ typedef struct bench {
     double *seconds;          /* [updates] */
     double *watched;          /* [updates] with telemetry */
     double startup;
-    int64_t before; /* bytes in use before the model was made */
+    double least_cpu; /* seconds of all threads for the update that took the least of them */
+    int64_t before;   /* bytes in use before the model was made */
 } bench;
 
 static fth_err fill_side(bench *b, fth_side side, int32_t vocab) {
@@ -66,12 +67,14 @@ static fth_err measure(bench *b) {
     int64_t warm = 2;
     for (int64_t i = 0; i < b->o->updates + warm; i++) {
         if (i == warm && b->o->profile) fth_program_profile(b->trainer.program, true);
-        double start = fth_bench_now();
+        double start = fth_bench_now(), cpu = fth_bench_cpu();
         fth_update u;
         FTH_TRY(fth_trainer_update(&b->trainer, i + 1, &batch, 1, &u));
         if (!u.finite) return fth_fail(FTH_DIVERGED, "update %lld is not finite", (long long)i + 1);
         if (i == 0) b->startup += fth_bench_now() - start; /* a first update may prepare things */
         if (i >= warm) b->seconds[i - warm] = fth_bench_now() - start;
+        cpu = fth_bench_cpu() - cpu;
+        if (i == warm || (i > warm && cpu < b->least_cpu)) b->least_cpu = cpu;
         if (!b->telemetry) continue;
         start = fth_bench_now();
         FTH_TRY(fth_telemetry_update(b->telemetry, i + 1, &batch, 1, true, &u));
@@ -94,12 +97,12 @@ static fth_err report(bench *b) {
     double parameters = (double)fth_params_count(&b->model.params);
     if (b->o->json) {
         printf("{\"tokens_per_s\": %.6g, \"ms_per_update\": %.6g, \"ms_fastest\": %.6g, "
-               "\"tflops\": %.6g, "
-               "\"peak_bytes\": %lld, \"planned_bytes\": %.0f, \"parameters\": %.0f, "
+               "\"cpu_ms\": %.6g, \"tflops\": %.6g, \"peak_bytes\": %lld, \"planned_bytes\": %.0f, "
+               "\"parameters\": %.0f, "
                "\"startup_s\": %.4g, \"recomputed_layers\": %d, \"device\": \"%s\", "
                "\"threads\": %d",
-               tokens / median, 1e3 * median, 1e3 * b->seconds[0], flops / median / 1e12,
-               (long long)peak, planned, parameters, b->startup,
+               tokens / median, 1e3 * median, 1e3 * b->seconds[0], 1e3 * b->least_cpu,
+               flops / median / 1e12, (long long)peak, planned, parameters, b->startup,
                fth_program_recomputed(b->trainer.program), b->device->backend->name,
                b->device->threads);
         if (b->telemetry) printf(", \"ms_per_watched_update\": %.6g", 1e3 * watched);
