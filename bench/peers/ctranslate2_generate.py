@@ -79,6 +79,7 @@ def convert(folder, out):
     spec.config.decoder_start_token = "<s>"
     spec.validate()
     spec.optimize(quantization=None)
+    os.makedirs(out)
     spec.save(out)
     return words
 
