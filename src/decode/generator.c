@@ -175,7 +175,7 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
                             const order *chosen, int32_t n, fth_search_result *result) {
     bool encdec = g->config.arch == FTH_ENCDEC;
     int32_t *offsets = NULL, *ids = NULL, *prefix_offsets = NULL, *prefix_ids = NULL;
-    int64_t *number = malloc(sizeof *number * (size_t)n);
+    int64_t *number = malloc(sizeof *number * ((size_t)n + 1));
     fth_err err = number ? FTH_OK : no_memory();
     if (err == FTH_OK && encdec) err = pack(items, chosen, n, false, &offsets, &ids);
     if (err == FTH_OK) err = pack(items, chosen, n, true, &prefix_offsets, &prefix_ids);

@@ -119,7 +119,7 @@ static void row_logp(search *s, int32_t row) {
     memset(s->mixed, 0, sizeof *s->mixed * (size_t)s->vocab);
     for (int m = 0; m < s->n_steppers; m++) {
         fth_log_softmax(s->logits[m] + at, s->vocab, t, s->logp);
-        for (int32_t v = 0; v < s->vocab; v++) s->mixed[v] += exp(s->logp[v]);
+        for (int32_t v = 0; v < s->vocab; v++) s->mixed[v] += exp((double)s->logp[v]);
     }
     for (int32_t v = 0; v < s->vocab; v++) s->logp[v] = (float)log(s->mixed[v] / s->n_steppers);
 }

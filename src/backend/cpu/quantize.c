@@ -63,7 +63,7 @@ fth_err fth_cpu_quantize(fth_exec *ex) {
     const int64_t bytes = find_maps(ex, q, &widest);
     if (bytes == 0) return FTH_OK;
     FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
-    float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads));
+    float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads + 1));
     if (!rows) return fth_fail(FTH_NO_MEMORY, "no memory for 8-bit weights");
     char *at = q->data;
     for (fth_val v = 1; v < ex->graph->n_values; v++) {
