@@ -45,6 +45,7 @@ static fth_err make_step(fth_stepper *s, const fth_arenas *arenas, const fth_val
         err = fth_fail(FTH_NO_MEMORY, "no memory for generation");
     if (err != FTH_OK) {
         fth_graph_fini(&g.graph);
+        free(shared);
         return err;
     }
     for (int32_t l = 0; memory && l < layers; l++)

@@ -64,7 +64,7 @@ static int schedule(const fth_evidence *e, char *text, size_t size) {
                     "the encoder's positions became alike (cosine %.3f) while the branches grew "
                     "(alpha %.2g, T = %lld): a shorter T, --method-option steps=%lld%s",
                     e->encoder_cosine, e->alpha, (long long)e->schedule,
-                    (long long)(e->schedule / 5 + 1),
+                    (long long)e->schedule / 5 + 1,
                     e->takes_branch_lr ? ", or --method-option branch_lr=alpha" : "");
 }
 
@@ -121,7 +121,7 @@ static int longer(const fth_evidence *e, char *text, size_t size) {
         text, size,
         "the loss was still falling (%.2f to %.2f in the later half of the measured updates): more "
         "updates, --max-update %lld",
-        e->loss_middle, e->loss_last, (long long)(4 * e->max_update));
+        e->loss_middle, e->loss_last, 4 * (long long)e->max_update);
 }
 
 /* When nothing else can be said. */

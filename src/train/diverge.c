@@ -32,7 +32,7 @@ fth_place fth_sublayer_place(const fth_config *c, int32_t sublayer) {
     int32_t below = fth_sublayers(c, FTH_ENCODER);
     fth_stack stack = sublayer < below ? FTH_ENCODER : FTH_DECODER;
     int32_t at = stack == FTH_ENCODER ? sublayer : sublayer - below;
-    int32_t each = fth_sublayers(c, stack) / fth_stack_layers(c, stack), within = at % each;
+    int32_t each = stack == FTH_DECODER && c->arch == FTH_ENCDEC ? 3 : 2, within = at % each;
     fth_sub sub = within == each - 1 ? FTH_FFN : (fth_sub)within;
     return (fth_place){stack, sub, at / each};
 }
@@ -61,7 +61,7 @@ static double value_at(const fth_telemetry *w, int32_t age, fth_quantity q, int3
 
 /* Median of the rows before the one of that age. */
 static double usual(const fth_telemetry *w, int32_t age, fth_quantity q, int32_t sub) {
-    double before[FTH_TELEMETRY_ROWS];
+    double before[FTH_TELEMETRY_ROWS] = {0};
     int32_t n = 0;
     for (int32_t i = age + 1; i < fth_telemetry_rows(w); i++) before[n++] = value_at(w, i, q, sub);
     return n < 3 ? NAN : median(before, n);
@@ -202,8 +202,8 @@ static double share_below(const fth_telemetry *w, fth_quantity q, double limit) 
 
 static fth_err look_at_rows(const fth_config *c, const fth_telemetry *w, fth_evidence *e) {
     int32_t rows = fth_telemetry_rows(w);
-    double gnorms[FTH_TELEMETRY_ROWS];
-    double *sorted = malloc(sizeof *sorted * (size_t)fth_telemetry_sublayers(w));
+    double gnorms[FTH_TELEMETRY_ROWS] = {0};
+    double *sorted = calloc((size_t)fth_telemetry_sublayers(w) + 1, sizeof *sorted);
     if (!sorted) return fth_fail(FTH_NO_MEMORY, "no memory for a report");
     e->carried = 1;
     look_at_gradients(c, w, e);

@@ -191,6 +191,7 @@ static fth_err make_ranges(fth_telemetry *w) {
     int64_t n = 0;
     for (int32_t i = 0; i < params->n; i++)
         n += (fth_param_size(&params->param[i]) + RANGE_ELEMENTS - 1) / RANGE_ELEMENTS;
+    n += 1; /* a model has parameters; said for the analyser */
     w->range = calloc((size_t)n, sizeof *w->range);
     w->range_role = calloc((size_t)n, sizeof *w->range_role);
     w->range_sub = calloc((size_t)n, sizeof *w->range_sub);
