@@ -72,7 +72,8 @@ static float softmax_row(float *restrict_ s, int64_t seen, int64_t n, float by, 
 }
 
 /* Queries of a sentence that are too few to turn its keys for: a step of generation has one for each
- * hypothesis. */
+ * hypothesis. Where a backward follows keys are turned all the same, so that it makes the very scores
+ * again whose log-sum is kept here: rounded otherwise, large ones would not cancel. */
 enum { FEW_QUERIES = 4 };
 
 /* What a block of query rows is multiplied with. */
@@ -140,6 +141,7 @@ FTH_PART(attention) {
     const rows k = rows_of(ex, op->in[ATT_K]), v = rows_of(ex, op->in[ATT_V]);
     const int32_t width = d / heads;
     const int64_t ld = v_round(width), most = longest(ex->capacity, op->u.attention.k_side);
+    const bool trains = op->out[ATT_LSE] != 0;
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
     task_walk walk = walk_tasks(ex, op, team);
@@ -147,7 +149,7 @@ FTH_PART(attention) {
         if (t.q_len == 0 || t.k_len == 0) continue;
         const memory m = {.k = head_view(k, t.k, t.k_len, t.head, width, b.k),
                           .v = head_view(v, t.k, t.k_len, t.head, width, b.v),
-                          .kt = t.q_len > FEW_QUERIES ? b.kt : NULL,
+                          .kt = t.q_len > FEW_QUERIES || trains ? b.kt : NULL,
                           .ld = v_round(t.k_len)};
         if (m.kt) transpose(b.kt, m.ld, m.k, t.k_len, ld);
         for (int64_t i = 0; i < t.q_len; i += Q_BLOCK)
