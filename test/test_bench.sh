@@ -1,26 +1,6 @@
 #!/bin/sh
 # fathom bench: its parts, their JSON, what they refuse.
-set -eu
-fathom=$1
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-
-fail() {
-    echo "test_bench: $*" >&2
-    exit 1
-}
-
-# expect STATUS COMMAND...: runs it; its output is in $tree/out and $tree/err
-expect() {
-    want=$1
-    shift
-    status=0
-    "$@" >"$tree/out" 2>"$tree/err" || status=$?
-    [ $status -eq "$want" ] || {
-        cat "$tree/err" >&2
-        fail "$*: exit status $status, not $want"
-    }
-}
+. "$(dirname "$0")/common.sh"
 
 # has KEY...: the output is one object with these keys
 has() {

@@ -1,23 +1,6 @@
 #!/bin/sh
 # What every command of the program has in common: help, exit status, messages.
-set -eu
-fathom=$1
-here=$(dirname "$0")
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-
-# expect STATUS COMMAND...: runs it; its output is in $tree/out and $tree/err
-expect() {
-    want=$1
-    shift
-    status=0
-    "$@" >"$tree/out" 2>"$tree/err" || status=$?
-    [ $status -eq "$want" ] || {
-        echo "test_cli: $*: exit status $status, not $want" >&2
-        cat "$tree/err" >&2
-        exit 1
-    }
-}
+. "$(dirname "$0")/common.sh"
 
 # says FILE TEXT: the output has a line that begins with the text
 says() {

@@ -1,23 +1,6 @@
 #!/bin/sh
 # fathom prepare and fathom data: exit status and the one line that says what is wrong.
-set -eu
-fathom=$1
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-cd "$tree"
-
-# expect STATUS COMMAND...: runs it; its output is in out and err
-expect() {
-    want=$1
-    shift
-    status=0
-    "$@" >out 2>err || status=$?
-    [ $status -eq "$want" ] || {
-        echo "test_data_cli: $*: exit status $status, not $want" >&2
-        cat err >&2
-        exit 1
-    }
-}
+. "$(dirname "$0")/common.sh"
 
 # says FILE TEXT: the file has the text somewhere
 says() {

@@ -1,15 +1,6 @@
 #!/bin/sh
 # fathom preflight on configurations that are fine and on ones that are not, and what bad input gets.
-set -eu
-fathom=$1
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-cd "$tree"
-
-fail() {
-    echo "test_preflight: $*" >&2
-    exit 1
-}
+. "$(dirname "$0")/common.sh"
 
 # verdict TEXT COMMAND...: exit status 0, and the first line has the verdict
 verdict() {

@@ -1,18 +1,9 @@
 #!/bin/sh
 # fathom probe as a user runs it: every analysis of runs and models, what is written where, the stored
 # probe set, and what is refused.
-fathom=$1
-set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-models=$here/golden/trace
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+. "$(dirname "$0")/common.sh"
 
-fail() {
-    echo "test_probe_cli: $*" >&2
-    exit 1
-}
+models=$here/golden/trace
 
 # refused STATUS WORDS COMMAND...: must fail so, with one line that has the words
 refused() {

@@ -1,28 +1,6 @@
 #!/bin/sh
 # fathom report and fathom watch as a user calls them, on runs that are whole, unfinished, broken and missing.
-set -eu
-fathom=$1
-here=$(cd "$(dirname "$0")" && pwd)
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-cd "$tree"
-
-fail() {
-    echo "test_report: $*" >&2
-    exit 1
-}
-
-# expect STATUS COMMAND...: runs it; its output is in out and err
-expect() {
-    want=$1
-    shift
-    status=0
-    "$@" >out 2>err || status=$?
-    [ $status -eq "$want" ] || {
-        cat err >&2
-        fail "$*: exit status $status, not $want"
-    }
-}
+. "$(dirname "$0")/common.sh"
 
 says() {
     grep -qF -- "$2" "$1" || {

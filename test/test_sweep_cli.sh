@@ -1,29 +1,7 @@
 #!/bin/sh
 # Sweeps as a user makes them: stopped, killed and continued they give the same tables; failures are
 # results, mistakes are named; every recipe can be read.
-set -eu
-fathom=$1
-here=$(cd "$(dirname "$0")" && pwd)
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-cd "$tree"
-
-fail() {
-    echo "test_sweep_cli: $*" >&2
-    exit 1
-}
-
-# expect STATUS COMMAND...: runs it; its output is in out and err
-expect() {
-    want=$1
-    shift
-    status=0
-    "$@" >out 2>err || status=$?
-    [ $status -eq "$want" ] || {
-        cat err >&2
-        fail "$*: exit status $status, not $want"
-    }
-}
+. "$(dirname "$0")/common.sh"
 
 # refuses TEXT LINE...: a spec of these lines: exit status 2, one line on standard error with the text
 refuses() {

@@ -1,28 +1,7 @@
 #!/bin/sh
 # Telemetry as a user meets it: what is in the log, that the run stays the same, and the report of a run that
 # failed.
-set -eu
-fathom=$1
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-cd "$tree"
-
-fail() {
-    echo "test_telemetry_run: $*" >&2
-    exit 1
-}
-
-# expect STATUS COMMAND...: runs it; its output is in out and err
-expect() {
-    want=$1
-    shift
-    status=0
-    "$@" > out 2> err || status=$?
-    [ $status -eq "$want" ] || {
-        cat err >&2
-        fail "$*: exit status $status, not $want"
-    }
-}
+. "$(dirname "$0")/common.sh"
 
 expect 0 "$fathom" corpus --pair en-de --out text --sentences 600 --valid 40 --test 20 --level simple
 expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de \

@@ -1,28 +1,7 @@
 #!/bin/sh
 # Runs as a user makes them: training, exact resume after every kind of end, damaged checkpoints,
 # divergence, generation; and what bad input gets.
-set -eu
-fathom=$1
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-cd "$tree"
-
-fail() {
-    echo "test_train: $*" >&2
-    exit 1
-}
-
-# expect STATUS COMMAND...: runs it; its output is in out and err
-expect() {
-    want=$1
-    shift
-    status=0
-    "$@" > out 2> err || status=$?
-    [ $status -eq "$want" ] || {
-        cat err >&2
-        fail "$*: exit status $status, not $want"
-    }
-}
+. "$(dirname "$0")/common.sh"
 
 # refuses STATUS TEXT COMMAND...: one line on standard error, which has the text
 refuses() {
