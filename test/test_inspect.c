@@ -19,29 +19,11 @@
 #include "inspect/view_json.h"
 #include "inspect/views.h"
 
-typedef struct place {
-    char folder[64], log[80];
-} place;
-
-static int set_up(void **state) {
-    place *p = calloc(1, sizeof *p);
-    assert_non_null(p);
-    snprintf(p->folder, sizeof p->folder, "/tmp/fathom-inspect-XXXXXX");
-    assert_non_null(mkdtemp(p->folder));
-    snprintf(p->log, sizeof p->log, "%s/log.jsonl", p->folder);
-    *state = p;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    place *p = *state;
-    fth_remove_tree(p->folder);
-    free(p);
-    return 0;
-}
+#define PLACE_FILE "log.jsonl"
+#include "place.h"
 
 static void append(const place *p, const char *text) {
-    FILE *f = fopen(p->log, "a");
+    FILE *f = fopen(p->file, "a");
     assert_non_null(f);
     fputs(text, f);
     assert_int_equal(fclose(f), 0);
@@ -261,7 +243,7 @@ static void a_log_that_is_replaced_is_read_anew(void **state) {
     append(p, "{\"type\":\"train\",\"update\":5,\"nll_loss\":3.5}\n");
     assert_int_equal(fth_view_init(&v, p->folder), FTH_OK);
     poll_view(&v, true);
-    assert_int_equal(unlink(p->log), 0);
+    assert_int_equal(unlink(p->file), 0);
     poll_view(&v, true); /* gone is a change */
     assert_int_equal(v.state, FTH_VIEW_MISSING);
     append(p, "{\"type\":\"train\",\"update\":1,\"nll_loss\":9}\n");
@@ -309,7 +291,7 @@ static void lines_that_are_wrong_are_counted(void **state) {
 
 static void a_line_without_end_is_bounded(void **state) {
     const place *p = *state;
-    FILE *f = fopen(p->log, "w");
+    FILE *f = fopen(p->file, "w");
     assert_non_null(f);
     char *block = malloc(1 << 20);
     assert_non_null(block);
@@ -407,8 +389,8 @@ static void damaged_logs_are_survived(void **state) {
             if (what == 2) memmove(bytes + at, bytes + other, size - (at > other ? at : other));
             if (what == 3) bytes[at] = (char)fth_rng_u32(&rng);
         }
-        unlink(p->log);
-        FILE *f = fopen(p->log, "w");
+        unlink(p->file);
+        FILE *f = fopen(p->file, "w");
         assert_non_null(f);
         fwrite(bytes, 1, length, f);
         fclose(f);
@@ -425,7 +407,7 @@ static void wrong_folders_are_refused(void **state) {
     const char *twice[] = {p->folder, p->folder};
     assert_int_equal(fth_views_init(&views, twice, 2), FTH_USAGE);
     append(p, "\n");
-    const char *file[] = {p->log};
+    const char *file[] = {p->file};
     assert_int_equal(fth_views_init(&views, file, 1), FTH_USAGE);
     assert_non_null(strstr(fth_error_message(), "must be a run folder"));
 }

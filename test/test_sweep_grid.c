@@ -14,6 +14,9 @@
 #include "base/file.h"
 #include "sweep/table.h"
 
+#define PLACE_FILE "some.sweep.yaml"
+#include "place.h"
+
 /* ---- numbers ---- */
 
 /* The published points of DeepNet's figure 8 (METHODS E.11). */
@@ -56,27 +59,6 @@ static void mean_and_deviation(void **state) {
 }
 
 /* ---- files ---- */
-
-typedef struct place {
-    char folder[64], file[96];
-} place;
-
-static int set_up(void **state) {
-    place *p = calloc(1, sizeof *p);
-    assert_non_null(p);
-    snprintf(p->folder, sizeof p->folder, "/tmp/fathom-sweep-XXXXXX");
-    assert_non_null(mkdtemp(p->folder));
-    snprintf(p->file, sizeof p->file, "%s/some.sweep.yaml", p->folder);
-    *state = p;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    place *p = *state;
-    fth_remove_tree(p->folder);
-    free(p);
-    return 0;
-}
 
 static void put(const place *p, const char *name, const char *text) {
     char path[600];
