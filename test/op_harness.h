@@ -51,6 +51,9 @@ typedef struct fth_trial {
     int n_loss, n_pairs;
 } fth_trial;
 
+/* One side of a trial's batch (op_batch.c). */
+fth_err fth_trial_side(fth_trial *t, const int *lengths, fth_packed_side *side);
+
 /* Builds a case's graph and numbers; fth_trial_fini frees a zeroed or half-built one too. */
 fth_err fth_trial_init(fth_trial *t, const fth_op_case *c);
 void fth_trial_fini(fth_trial *t);
