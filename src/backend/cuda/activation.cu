@@ -2,34 +2,36 @@
 #include "backend/cuda/activation.cuh"
 
 namespace {
-struct forward {
+template <class T> struct forward {
     fth_act act;
     __device__ void operator()(const fth_cuda_step *, int64_t, int, const float (*in)[8],
                                float *out) const {
 #pragma unroll
-        for (int i = 0; i < 8; i++) out[i] = act_of(act, in[0][i]);
+        for (int i = 0; i < 8; i++) out[i] = act_of<T>(act, in[0][i]);
     }
 };
 
-struct backward {
+template <class T> struct backward {
     fth_act act;
     __device__ void operator()(const fth_cuda_step *, int64_t, int, const float (*in)[8],
                                float *out) const {
 #pragma unroll
-        for (int i = 0; i < 8; i++) out[i] = in[0][i] * act_slope(act, in[1][i]);
+        for (int i = 0; i < 8; i++) out[i] = in[0][i] * act_slope<T>(act, in[1][i]);
     }
 };
 } // namespace
 
 fth_err fth_cuda_activate(const fth_cuda_call *c, fth_act act, const fth_tensor *x,
                           const fth_tensor *y) {
-    return map<1>(c, &x, y, forward{act});
+    return is_bf16(y) ? map_as<bf16, 1>(c, &x, y, forward<bf16>{act})
+                      : map_as<float, 1>(c, &x, y, forward<float>{act});
 }
 
 fth_err fth_cuda_through_activation(const fth_cuda_call *c, fth_act act, const fth_tensor *dy,
                                     const fth_tensor *saved, const fth_tensor *dx) {
     const fth_tensor *in[2] = {dy, saved};
-    return map<2>(c, in, dx, backward{act});
+    return is_bf16(dx) ? map_as<bf16, 2>(c, in, dx, backward<bf16>{act})
+                       : map_as<float, 2>(c, in, dx, backward<float>{act});
 }
 
 fth_err fth_cuda_activation(const fth_cuda_call *c) {

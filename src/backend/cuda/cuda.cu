@@ -74,7 +74,7 @@ static fth_err open_parts(fth_cuda *gpu) {
     const cublasStatus_t status = cublasLtCreate(&gpu->blas);
     if (status != CUBLAS_STATUS_SUCCESS)
         return fth_fail(FTH_FAILED, "CUDA: starting cuBLASLt: %s", cublasLtGetStatusString(status));
-    const size_t counters = sizeof *gpu->counters * FTH_CUDA_COUNTERS;
+    const size_t counters = sizeof *gpu->counters * 2 * FTH_CUDA_COUNTERS;
     for (void *&workspace : gpu->workspace)
         CUDA_TRY(cudaMalloc(&workspace, FTH_CUDA_WORKSPACE), "memory for cuBLASLt");
     CUDA_TRY(cudaMalloc(&gpu->counters, counters), "memory for counters");
@@ -180,6 +180,7 @@ static fth_backend make_table(void) {
     table.scratch[FTH_KIND_join_bwd] = fth_cuda_join_bwd_scratch;
     table.scratch[FTH_KIND_norm_bwd] = fth_cuda_join_bwd_scratch;
     table.scratch[FTH_KIND_join_norm_bwd] = fth_cuda_join_bwd_scratch;
+    table.scratch[FTH_KIND_linear_dx] = fth_cuda_linear_dx_scratch;
     table.scratch[FTH_KIND_linear_dw] = fth_cuda_linear_dw_scratch;
     table.scratch[FTH_KIND_xent] = fth_cuda_xent_scratch;
     table.scratch[FTH_KIND_scale_shift_bwd] = fth_cuda_dots_scratch;

@@ -75,7 +75,7 @@ struct fth_cuda {
     cudaEvent_t done[FTH_CUDA_LAG]; /* by number of the operation: it has ended aside */
     cublasLtHandle_t blas;
     void *workspace[2];    /* of cuBLASLt, for each stream */
-    unsigned *counters;    /* [FTH_CUDA_COUNTERS] 0 between kernels */
+    unsigned *counters;    /* [2, FTH_CUDA_COUNTERS] for each stream, 0 between kernels */
     double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;
@@ -99,9 +99,11 @@ struct fth_cuda_program {
     bf16 *bias;                 /* bf16 copies of the biases of linear operations */
     struct fth_cuda_cast *cast; /* [n_casts] on the GPU: which are to be made */
     int32_t n_casts;
-    int64_t *bias_at; /* [n_ops] where the copy of an operation's bias is */
-    void *
-        aside_scratch; /* of what runs aside, which the scratch of the rest would not be free for */
+    int64_t *bias_at;    /* [n_ops] where the copy of an operation's bias is */
+    int32_t *partner;    /* [n_ops] partners.cu; -1: none */
+    char *aside_scratch; /* [FTH_CUDA_LAG, aside_bytes] of operations that run or end aside: the
+                            scratch of the rest would not be free for them */
+    int64_t aside_bytes;
 };
 
 /* One operation, about to be launched. */
@@ -113,7 +115,9 @@ struct fth_cuda_call {
     const fth_cuda_batch *batch;
     const fth_cuda_step *step;
     cudaStream_t stream;
+    cudaStream_t later; /* for what nothing waits for in the next FTH_CUDA_LAG operations */
     void *scratch, *workspace;
+    unsigned *counters;
 };
 
 #define KIND(name, text) fth_err fth_cuda_##name(const fth_cuda_call *c);
@@ -123,8 +127,8 @@ struct fth_cuda_call {
 typedef int64_t fth_cuda_scratch_fn(const fth_device *dev, const fth_graph *g, const fth_op *op,
                                     const int64_t capacity[FTH_N_EXTENTS]);
 fth_cuda_scratch_fn fth_cuda_attention_bwd_scratch, fth_cuda_join_bwd_scratch,
-    fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch, fth_cuda_dots_scratch,
-    fth_cuda_watch_scratch;
+    fth_cuda_linear_dx_scratch, fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch,
+    fth_cuda_dots_scratch, fth_cuda_watch_scratch;
 
 /* flat.cu */
 fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
@@ -138,6 +142,14 @@ fth_err fth_cuda_prepare(fth_exec *ex);
 void fth_cuda_unprepare(fth_exec *ex);
 fth_err fth_cuda_run(fth_exec *ex);
 fth_err fth_cuda_one(fth_exec *ex, const fth_op *op);
+
+/* Lets c->later wait for what c->stream has been given so far. */
+fth_err fth_cuda_turn_aside(const fth_cuda_call *c);
+
+/* partners.cu: finds the operations that can sum up the gradient of a bias on the way: partner
+ * [n_ops] gets the number of the linear_dw whose bias it is, and in turn. */
+fth_err fth_cuda_find_partners(const fth_graph *g, int32_t **partner);
+const fth_op *fth_cuda_partner(const fth_cuda_call *c); /* NULL: none */
 
 /* cuda.cu: a failed call of CUDA as an fth_err; `what` was tried. */
 fth_err fth_cuda_failed(cudaError_t err, const char *what);

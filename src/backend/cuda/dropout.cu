@@ -7,7 +7,7 @@ struct drop {
     __device__ void operator()(const fth_cuda_step *step, int64_t row, int column,
                                const float (*in)[8], float *out) const {
         float factor[8];
-        drop_factors(step, place, row, column, factor);
+        drop_factors(step, place, row, column, false, factor);
 #pragma unroll
         for (int i = 0; i < 8; i++) out[i] = factor[i] * in[0][i];
     }

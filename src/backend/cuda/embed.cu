@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(EMBED_THREADS)
         float token[8], position[8], kept[8];
         load8(table + p.ids[row] * ld_table + column, wide, n, token);
         load8(positions + p.pos[row] * ld_positions + column, wide, n, position);
-        drop_factors(p.step, p.drop, row, column, kept);
+        drop_factors(p.step, p.drop, row, column, false, kept);
         const float factor = word_factor(p, row);
 #pragma unroll
         for (int k = 0; k < 8; k++) out[k] = kept[k] * (factor * token[k] + position[k]);
@@ -54,7 +54,7 @@ __device__ void add_row(const place &p, const T *dy, int64_t ld, bool wide, int6
                         int n, float factor, float sum[8]) {
     float g[8], kept[8];
     load8(dy + row * ld + column, wide, n, g);
-    drop_factors(p.step, p.drop, row, column, kept);
+    drop_factors(p.step, p.drop, row, column, false, kept);
 #pragma unroll
     for (int k = 0; k < 8; k++) sum[k] += factor * kept[k] * g[k];
 }

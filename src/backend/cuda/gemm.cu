@@ -1,26 +1,14 @@
-/* gemm.cu: D = act(op(A) op(B) + C + bias): 2 m n k operations by cuBLASLt, whose heuristic chooses
- * the algorithm once per shape (the same one every time, so that runs have the same bits). Shapes
- * that it cannot do (odd alignments) go to a plain kernel. */
+/* gemm.cu: D = act(op(A) op(B) + C + bias): 2 m n k operations by cuBLASLt. The algorithm is chosen
+ * once per shape, in such a way that runs have the same bits (gemm_tune.cu). Shapes that cuBLASLt
+ * cannot do (odd alignments) go to a plain kernel. */
 #include "backend/cuda/gemm.cuh"
 
 #include <stdlib.h>
 
 #include "backend/cuda/vec.cuh"
 
-/* What makes two products the same to cuBLASLt. Compared by bytes: zeroed before it is filled. */
-struct product_key {
-    int64_t m, n, k, lda, ldb, ldc, ldd;
-    int32_t type, out_type, a_turned, b_turned, adds, bias, relu;
-    int32_t aligned[4]; /* bytes that a, b, c, d are multiples of, at most 16 */
-};
-
-struct fth_cuda_product {
-    product_key key;
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, c, d;
-    cublasLtMatmulAlgo_t algo;
-    bool plain; /* cuBLASLt has nothing for it */
-};
+/* Algorithms that are tried. */
+enum { TRIES = 8 };
 
 static void product_fini(fth_cuda_product *p) {
     if (p->desc) cublasLtMatmulDescDestroy(p->desc);
@@ -43,8 +31,8 @@ static int32_t alignment_of(const void *p) {
     return p == nullptr || low > 16 ? 16 : (int32_t)low;
 }
 
-static product_key key_of(const fth_cuda_gemm *g) {
-    product_key key;
+static fth_cuda_product_key key_of(const fth_cuda_gemm *g) {
+    fth_cuda_product_key key;
     memset(&key, 0, sizeof key);
     key.m = g->m, key.n = g->n, key.k = g->k;
     key.lda = g->lda, key.ldb = g->ldb, key.ldc = g->c ? g->ldc : g->ldd, key.ldd = g->ldd;
@@ -60,7 +48,7 @@ static cudaDataType_t type_of(int32_t type) {
     return type == FTH_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-static fth_err blas_failed(cublasStatus_t status, const product_key *k, const char *what) {
+static fth_err blas_failed(cublasStatus_t status, const fth_cuda_product_key *k, const char *what) {
     return fth_fail(FTH_FAILED, "CUDA: %s of a product of %lld x %lld x %lld: %s", what,
                     (long long)k->m, (long long)k->n, (long long)k->k,
                     cublasLtGetStatusString(status));
@@ -73,7 +61,7 @@ static cublasStatus_t set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttribute
 
 /* cuBLASLt counts by columns: a row-major D is its transpose D' = op(B)' op(A)', so B comes first
  * and the rows of a layout are the columns of ours. */
-static cublasStatus_t describe(const product_key *k, fth_cuda_product *p) {
+static cublasStatus_t describe(const fth_cuda_product_key *k, fth_cuda_product *p) {
     const cudaDataType_t in = type_of(k->type), out = type_of(k->out_type);
     const int a_op = k->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int b_op = k->a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -94,7 +82,7 @@ static cublasStatus_t describe(const product_key *k, fth_cuda_product *p) {
     return s;
 }
 
-static cublasStatus_t prefer(const product_key *k, cublasLtMatmulPreference_t preference) {
+static cublasStatus_t prefer(const fth_cuda_product_key *k, cublasLtMatmulPreference_t preference) {
     const uint64_t workspace = FTH_CUDA_WORKSPACE;
     cublasStatus_t s = cublasLtMatmulPreferenceSetAttribute(
         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
@@ -108,30 +96,34 @@ static cublasStatus_t prefer(const product_key *k, cublasLtMatmulPreference_t pr
     return s;
 }
 
-/* The heuristic's first choice. */
-static fth_err choose(fth_cuda *gpu, fth_cuda_product *p, const void *bias) {
-    const product_key *k = &p->key;
+/* The heuristic's choices, of which the fastest stays. */
+static fth_err choose(const fth_cuda_call *c, const fth_cuda_gemm *g, fth_cuda_product *p) {
+    const fth_cuda_product_key *k = &p->key;
     cublasLtMatmulPreference_t preference = nullptr;
-    cublasLtMatmulHeuristicResult_t result;
+    cublasLtMatmulHeuristicResult_t results[TRIES];
     int found = 0;
     cublasStatus_t s = describe(k, p);
-    if (!s && bias) s = set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (!s && g->bias) s = set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g->bias);
     if (!s) s = cublasLtMatmulPreferenceCreate(&preference);
     if (!s) s = prefer(k, preference);
     if (s) {
         if (preference) cublasLtMatmulPreferenceDestroy(preference);
         return blas_failed(s, k, "the description");
     }
-    s = cublasLtMatmulAlgoGetHeuristic(gpu->blas, p->desc, p->a, p->b, p->c, p->d, preference, 1,
-                                       &result, &found);
+    s = cublasLtMatmulAlgoGetHeuristic(c->gpu->blas, p->desc, p->a, p->b, p->c, p->d, preference,
+                                       TRIES, results, &found);
     cublasLtMatmulPreferenceDestroy(preference);
-    p->plain = s != CUBLAS_STATUS_SUCCESS || found == 0 || result.state != CUBLAS_STATUS_SUCCESS;
-    if (!p->plain) p->algo = result.algo;
+    p->plain =
+        s != CUBLAS_STATUS_SUCCESS || found == 0 || results[0].state != CUBLAS_STATUS_SUCCESS;
+    if (p->plain) return FTH_OK;
+    p->algo = results[0].algo;
+    fth_cuda_product_tune(c, g, p, results, found);
     return FTH_OK;
 }
 
-static fth_err product_for(fth_cuda *gpu, const fth_cuda_gemm *g, fth_cuda_product **out) {
-    const product_key key = key_of(g);
+static fth_err product_for(const fth_cuda_call *c, const fth_cuda_gemm *g, fth_cuda_product **out) {
+    fth_cuda *gpu = c->gpu;
+    const fth_cuda_product_key key = key_of(g);
     for (int i = 0; i < gpu->n_products; i++)
         if (memcmp(&gpu->products[i].key, &key, sizeof key) == 0) {
             *out = &gpu->products[i];
@@ -147,7 +139,7 @@ static fth_err product_for(fth_cuda *gpu, const fth_cuda_gemm *g, fth_cuda_produ
     fth_cuda_product p;
     memset(&p, 0, sizeof p);
     p.key = key;
-    const fth_err err = choose(gpu, &p, g->bias);
+    const fth_err err = choose(c, g, &p);
     if (err != FTH_OK) {
         product_fini(&p);
         return err;
@@ -200,19 +192,23 @@ static fth_err multiply_plainly(const fth_cuda_call *c, const fth_cuda_gemm *g) 
     return fth_cuda_launched();
 }
 
+cublasStatus_t fth_cuda_product_run(const fth_cuda_call *c, const fth_cuda_gemm *g,
+                                    const fth_cuda_product *p, void *d) {
+    const float one = 1.0f, beta = g->c ? 1.0f : 0.0f;
+    return cublasLtMatmul(c->gpu->blas, p->desc, &one, g->b, p->a, g->a, p->b, &beta,
+                          g->c ? g->c : d, p->c, d, p->d, &p->algo, c->workspace,
+                          FTH_CUDA_WORKSPACE, c->stream);
+}
+
 fth_err fth_cuda_multiply(const fth_cuda_call *c, const fth_cuda_gemm *g) {
     if (g->m == 0 || g->n == 0 || g->k == 0) return FTH_OK; /* no rows, no columns */
     fth_cuda_product *p;
-    FTH_TRY(product_for(c->gpu, g, &p));
+    FTH_TRY(product_for(c, g, &p));
     if (p->plain) return multiply_plainly(c, g);
     if (g->bias) {
         const cublasStatus_t s = set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g->bias);
         if (s) return blas_failed(s, &p->key, "the bias");
     }
-    const float one = 1.0f, beta = g->c ? 1.0f : 0.0f;
-    const void *added = g->c ? g->c : g->d;
-    const cublasStatus_t s =
-        cublasLtMatmul(c->gpu->blas, p->desc, &one, g->b, p->a, g->a, p->b, &beta, added, p->c,
-                       g->d, p->d, &p->algo, c->workspace, FTH_CUDA_WORKSPACE, c->stream);
+    const cublasStatus_t s = fth_cuda_product_run(c, g, p, g->d);
     return s ? blas_failed(s, &p->key, "the launch") : FTH_OK;
 }

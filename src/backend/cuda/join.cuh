@@ -20,18 +20,22 @@ static __device__ __forceinline__ float coef_number(const fth_cuda_step *step, j
     return c.kind == FTH_COEF_STEP ? c.value * step->slots[c.slot] : c.value;
 }
 
-/* At the eight columns from `column` on. */
-static __device__ __forceinline__ void coef_at(const fth_cuda_step *step, join_coef c, int column,
-                                               bool wide, int n, float v[8]) {
-    float number = coef_number(step, c);
-    if (c.kind == FTH_COEF_SCALAR) number *= *c.param;
-    if (c.kind != FTH_COEF_VECTOR) {
-        fill8(v, number);
-        return;
-    }
-    load8(c.param + column, wide, n, v);
+/* What all columns are multiplied with; a learned vector comes on top. */
+static __device__ __forceinline__ float coef_scalar(const fth_cuda_step *step, join_coef c) {
+    const float number = coef_number(step, c);
+    return c.kind == FTH_COEF_SCALAR ? number * *c.param : number;
+}
+
+/* v *= the coefficient at the eight columns from `column` on; scalar: its coef_scalar. */
+static __device__ __forceinline__ void scale8(join_coef c, float scalar, int column, bool wide,
+                                              int n, float v[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; i++) v[i] *= number;
+    for (int i = 0; i < 8; i++) v[i] *= scalar;
+    if (c.kind != FTH_COEF_VECTOR) return;
+    float k[8];
+    load8(c.param + column, wide, n, k);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] *= k[i];
 }
 
 #endif

@@ -21,27 +21,53 @@ template <class T> struct join_args {
     const fth_cuda_step *step;
 };
 
-/* Eight columns of the sum. */
-template <class T>
-__device__ __forceinline__ void join8(const join_args<T> &a, int64_t row, int column, int n,
-                                      float z[8]) {
-    float x[8], k[8];
-    load8(a.x + row * a.ld_x + column, a.wide, n, z);
+/* What a thread has of a row, as it lies in memory. */
+template <class T, int CHUNKS> struct join_row { raw8<T> x[CHUNKS], f[CHUNKS]; };
+
+/* A row of the tail is fetched too: it holds something finite. */
+template <class T, int GROUP, int CHUNKS, bool WIDE>
+__device__ __forceinline__ void fetch(const join_args<T> &a, int64_t row, int lane,
+                                      join_row<T, CHUNKS> *r) {
+#pragma unroll
+    for (int k = 0; k < CHUNKS; k++) {
+        const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
+        if (chunk < a.chunks)
+            r->x[k].load(a.x + row * a.ld_x + column, WIDE, n);
+        else
+            r->x[k].zero();
+    }
     if (!a.f) return; /* norm */
-    coef_at(a.step, a.r, column, a.wide, n, k);
 #pragma unroll
-    for (int i = 0; i < 8; i++) z[i] *= k[i];
-    float kept[8];
-    load8(a.f + row * a.ld_f + column, a.wide, n, x);
-    coef_at(a.step, a.a, column, a.wide, n, k);
-    drop_factors(a.step, a.drop, row, column, kept);
+    for (int k = 0; k < CHUNKS; k++) {
+        const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
+        if (chunk < a.chunks)
+            r->f[k].load(a.f + row * a.ld_f + column, WIDE, n);
+        else
+            r->f[k].zero();
+    }
+}
+
+/* Eight columns of the sum; scalar: coef_scalar of r, a, c. */
+template <class T, bool WIDE>
+__device__ __forceinline__ void join8(const join_args<T> &a, const float scalar[3], int64_t row,
+                                      int column, int n, const raw8<T> &x, const raw8<T> &f,
+                                      float z[8]) {
+    float v[8], kept[8];
+    x.get(z);
+    if (!a.f) return;
+    scale8(a.r, scalar[0], column, WIDE, n, z);
+    f.get(v);
+    drop_factors(a.step, a.drop, row, column, WIDE, kept);
 #pragma unroll
-    for (int i = 0; i < 8; i++) z[i] += k[i] * kept[i] * x[i];
+    for (int i = 0; i < 8; i++) v[i] *= kept[i];
+    scale8(a.a, scalar[1], column, WIDE, n, v);
+#pragma unroll
+    for (int i = 0; i < 8; i++) z[i] += v[i];
     if (a.e) {
-        load8(a.e + row * a.ld_e + column, a.wide, n, x);
-        coef_at(a.step, a.c, column, a.wide, n, k);
+        load8(a.e + row * a.ld_e + column, WIDE, n, v);
+        scale8(a.c, scalar[2], column, WIDE, n, v);
 #pragma unroll
-        for (int i = 0; i < 8; i++) z[i] += k[i] * x[i];
+        for (int i = 0; i < 8; i++) z[i] += v[i];
     }
     /* What is kept of z is what the norm sees, here and in the backward. */
 #pragma unroll
@@ -60,25 +86,31 @@ __device__ void zero_row(const join_args<T> &a, int64_t row, int lane, int step)
     if (a.stats && lane < 2) a.stats[row * a.ld_stats + lane] = 0.0f;
 }
 
-/* GROUP threads a row, at most CHUNKS pieces of eight columns each. */
-template <class T, int GROUP, int CHUNKS>
-__global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP) join_kernel(join_args<T> a) {
+/* GROUP threads a row, at most CHUNKS pieces of eight columns each. Few registers, so that all rows
+ * of a small batch are under way at once. */
+template <class T, int GROUP, int CHUNKS, bool WIDE>
+__global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP, GROUP == 32 && CHUNKS < 4 ? 4 : 1)
+    join_kernel(join_args<T> a) {
     constexpr int BLOCK = GROUP == 32 ? 256 : GROUP;
     __shared__ float shared[32];
     const int lane = (int)threadIdx.x % GROUP;
     const int64_t row = (int64_t)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;
     if (row >= a.rows.capacity) return;
+    join_row<T, CHUNKS> raw;
+    fetch<T, GROUP, CHUNKS, WIDE>(a, row, lane, &raw);
     if (row >= rows_now(a.step, a.rows)) {
         zero_row(a, row, lane, GROUP);
         return;
     }
+    const float scalar[3] = {coef_scalar(a.step, a.r), coef_scalar(a.step, a.a),
+                             coef_scalar(a.step, a.c)};
     float z[CHUNKS][8], sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < CHUNKS; k++) {
         const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
         if (chunk >= a.chunks) continue;
-        join8(a, row, column, n, z[k]);
-        if (a.z) store8(a.z + row * a.ld_z + column, a.wide, n, z[k]);
+        join8<T, WIDE>(a, scalar, row, column, n, raw.x[k], raw.f[k], z[k]);
+        if (a.z) store8(a.z + row * a.ld_z + column, WIDE, n, z[k]);
 #pragma unroll
         for (int i = 0; i < 8; i++) sum += i < n ? z[k][i] : 0.0f;
     }
@@ -99,11 +131,11 @@ __global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP) join_kernel(join_ar
         const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
         if (chunk >= a.chunks) continue;
         float gain[8], bias[8];
-        load8(a.gain + column, a.wide, n, gain);
-        load8(a.bias + column, a.wide, n, bias);
+        load8(a.gain + column, WIDE, n, gain);
+        load8(a.bias + column, WIDE, n, bias);
 #pragma unroll
         for (int i = 0; i < 8; i++) gain[i] = gain[i] * ((z[k][i] - mean) * rstd) + bias[i];
-        store8(a.y + row * a.ld_y + column, a.wide, n, gain);
+        store8(a.y + row * a.ld_y + column, WIDE, n, gain);
     }
     if (a.stats && lane == 0) {
         a.stats[row * a.ld_stats] = mean;
@@ -116,7 +148,10 @@ fth_err launch(const fth_cuda_call *c, const join_args<T> &a) {
     constexpr int BLOCK = GROUP == 32 ? 256 : GROUP;
     const int blocks = ceil_div(a.rows.capacity, BLOCK / GROUP);
     if (blocks == 0) return FTH_OK;
-    join_kernel<T, GROUP, CHUNKS><<<blocks, BLOCK, 0, c->stream>>>(a);
+    if (a.wide)
+        join_kernel<T, GROUP, CHUNKS, true><<<blocks, BLOCK, 0, c->stream>>>(a);
+    else
+        join_kernel<T, GROUP, CHUNKS, false><<<blocks, BLOCK, 0, c->stream>>>(a);
     return fth_cuda_launched();
 }
 
@@ -148,6 +183,7 @@ template <class T> fth_err forward(const fth_cuda_call *c) {
     a.rows = rows_of(x);
     a.step = c->step;
     if (x->width <= 512) return launch<T, 32, 2>(c, a);
+    if (x->width <= 768) return launch<T, 32, 3>(c, a);
     if (x->width <= 1024) return launch<T, 32, 4>(c, a);
     if (x->width <= 4096) return launch<T, 256, 2>(c, a);
     if (x->width <= 16384) return launch<T, 512, 4>(c, a);

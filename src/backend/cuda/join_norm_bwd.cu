@@ -2,40 +2,10 @@
  * gain, bias and learned coefficients; norm_bwd and join_bwd are its halves. Reads dy and z (and the
  * addend), writes dx and df: 4n to 6n, bandwidth bound. Column sums are kept in registers while a
  * group of threads walks over its rows, then added block by block: parts [quantity, block, width],
- * which a second kernel adds in order. */
-#include "backend/cuda/join.cuh"
+ * which a second kernel adds in order, aside of what follows. */
+#include "backend/cuda/join_bwd.cuh"
 
 namespace {
-enum { GAIN, BIAS, COEF_R, COEF_A, COEF_C, QUANTITIES, BWD_THREADS = 256 };
-
-template <class T> struct bwd_args {
-    const T *dy, *dz, *z; /* dy absent: join_bwd; dz opt else */
-    int64_t ld_dy, ld_dz, ld_z;
-    const float *stats, *gain;
-    int64_t ld_stats;
-    const T *term[3]; /* x, f, e where their coefficient is learned */
-    int64_t ld_term[3];
-    T *out[3]; /* dx, df, de, each opt */
-    int64_t ld_out[3];
-    join_coef coef[3];
-    drop_place drop;
-    float *parts[QUANTITIES]; /* [blocks, width]; NULL: not wanted */
-    int width, chunks;
-    bool wide;
-    row_count rows;
-    const fth_cuda_step *step;
-};
-
-template <class T> __device__ void zero_row(const bwd_args<T> &a, int64_t row, int lane, int step) {
-    float zeros[8];
-    fill8(zeros, 0.0f);
-    for (int chunk = lane; chunk < a.chunks; chunk += step)
-        for (int k = 0; k < 3; k++)
-            if (a.out[k])
-                store8(a.out[k] + row * a.ld_out[k] + chunk * 8, a.wide,
-                       min(8, a.width - chunk * 8), zeros);
-}
-
 /* One row's dz into registers: dz[k] are the eight columns of piece k. */
 template <class T, int GROUP, int CHUNKS>
 __device__ __forceinline__ void norm_row(const bwd_args<T> &a, int64_t row, int lane, float *shared,
@@ -81,7 +51,7 @@ template <class T, bool LEARNED>
 __device__ __forceinline__ void spread(const bwd_args<T> &a, int64_t row, int column, int n,
                                        const float dz[8], float (*dcoef)[8]) {
     float kept[8];
-    drop_factors(a.step, a.drop, row, column, kept);
+    drop_factors(a.step, a.drop, row, column, a.wide, kept);
 #pragma unroll
     for (int t = 0; t < 3; t++) {
         float g[8], k[8];
@@ -93,53 +63,29 @@ __device__ __forceinline__ void spread(const bwd_args<T> &a, int64_t row, int co
             for (int i = 0; i < 8; i++) dcoef[t][i] += g[i] * k[i];
         }
         if (!a.out[t]) continue;
-        coef_at(a.step, a.coef[t], column, a.wide, n, k);
-#pragma unroll
-        for (int i = 0; i < 8; i++) g[i] *= k[i];
+        scale8(a.coef[t], coef_scalar(a.step, a.coef[t]), column, a.wide, n, g);
         store8(a.out[t] + row * a.ld_out[t] + column, a.wide, n, g);
     }
 }
 
-/* Adds the sums of a block's groups and puts them into its row of parts. */
-template <int GROUP, int BLOCK, int CHUNKS>
-__device__ void write_parts(float *parts, int width, int lane, const float sums[CHUNKS][8],
-                            float *shared) {
-    if (!parts) return; /* the same for all threads */
-    float *mine = parts + (int64_t)blockIdx.x * width;
-    if (GROUP == BLOCK) {
-#pragma unroll
-        for (int k = 0; k < CHUNKS; k++)
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                const int column = (lane + k * GROUP) * 8 + i;
-                if (column < width) mine[column] = sums[k][i];
-            }
-        return;
-    }
-    const int pitch = CHUNKS * GROUP * 8; /* shared [BLOCK / GROUP, pitch] */
-    __syncthreads();
+/* A block's sums into its row of parts. */
+template <int GROUP, int CHUNKS>
+__device__ void write_parts(float *parts, int width, const float sums[CHUNKS][8]) {
+    if (!parts) return;
 #pragma unroll
     for (int k = 0; k < CHUNKS; k++)
 #pragma unroll
-        for (int i = 0; i < 8; i += 4)
-            *reinterpret_cast<float4 *>(shared + threadIdx.x / GROUP * pitch +
-                                        (lane + k * GROUP) * 8 + i) =
-                make_float4(sums[k][i], sums[k][i + 1], sums[k][i + 2], sums[k][i + 3]);
-    __syncthreads();
-    for (int column = threadIdx.x; column < width; column += BLOCK) {
-        float total = 0.0f;
-        for (int g = 0; g < BLOCK / GROUP; g++) total += shared[g * pitch + column];
-        mine[column] = total;
-    }
+        for (int i = 0; i < 8; i++) {
+            const int column = ((int)threadIdx.x + k * GROUP) * 8 + i;
+            if (column < width) parts[(int64_t)blockIdx.x * width + column] = sums[k][i];
+        }
 }
 
+/* A block for a row. */
 template <class T, int GROUP, int CHUNKS, bool LEARNED>
-__global__ void __launch_bounds__(GROUP > BWD_THREADS ? GROUP : BWD_THREADS)
-    join_bwd_kernel(bwd_args<T> a) {
-    constexpr int BLOCK = GROUP > BWD_THREADS ? GROUP : BWD_THREADS;
-    constexpr int GROUPS = GROUP == 32 ? BLOCK / 32 : 1;
-    __shared__ __align__(16) float shared[GROUP == 32 ? GROUPS * CHUNKS * 256 : 32];
-    const int lane = (int)threadIdx.x % GROUP;
+__global__ void __launch_bounds__(GROUP) join_bwd_kernel(bwd_args<T> a) {
+    __shared__ __align__(16) float shared[32];
+    const int lane = (int)threadIdx.x;
     const int64_t rows = rows_now(a.step, a.rows);
     float dgain[CHUNKS][8], dbias[CHUNKS][8], dcoef[LEARNED ? CHUNKS : 1][3][8];
 #pragma unroll
@@ -147,8 +93,7 @@ __global__ void __launch_bounds__(GROUP > BWD_THREADS ? GROUP : BWD_THREADS)
 #pragma unroll
     for (int k = 0; LEARNED && k < CHUNKS; k++)
         for (int t = 0; t < 3; t++) fill8(dcoef[k][t], 0.0f);
-    const int64_t first = (int64_t)blockIdx.x * GROUPS + (GROUP == 32 ? threadIdx.x / 32 : 0);
-    for (int64_t row = first; row < a.rows.capacity; row += (int64_t)gridDim.x * GROUPS) {
+    for (int64_t row = blockIdx.x; row < a.rows.capacity; row += gridDim.x) {
         if (row >= rows) {
             zero_row(a, row, lane, GROUP);
             continue;
@@ -163,8 +108,8 @@ __global__ void __launch_bounds__(GROUP > BWD_THREADS ? GROUP : BWD_THREADS)
             spread<T, LEARNED>(a, row, column, n, dz[k], dcoef[LEARNED ? k : 0]);
         }
     }
-    write_parts<GROUP, BLOCK, CHUNKS>(a.parts[GAIN], a.width, lane, dgain, shared);
-    write_parts<GROUP, BLOCK, CHUNKS>(a.parts[BIAS], a.width, lane, dbias, shared);
+    write_parts<GROUP, CHUNKS>(a.parts[GAIN], a.width, dgain);
+    write_parts<GROUP, CHUNKS>(a.parts[BIAS], a.width, dbias);
     if constexpr (LEARNED) {
 #pragma unroll
         for (int t = 0; t < 3; t++) {
@@ -173,7 +118,7 @@ __global__ void __launch_bounds__(GROUP > BWD_THREADS ? GROUP : BWD_THREADS)
             for (int k = 0; k < CHUNKS; k++)
 #pragma unroll
                 for (int i = 0; i < 8; i++) sums[k][i] = dcoef[k][t][i];
-            write_parts<GROUP, BLOCK, CHUNKS>(a.parts[COEF_R + t], a.width, lane, sums, shared);
+            write_parts<GROUP, CHUNKS>(a.parts[COEF_R + t], a.width, sums);
         }
     }
 }
@@ -208,43 +153,35 @@ __global__ void __launch_bounds__(FINISH_COLUMNS *FINISH_LANES) finish_columns(f
 }
 
 __global__ void __launch_bounds__(BWD_THREADS) finish_scalars(finish_args a) {
-    __shared__ float shared[BWD_THREADS / 32];
+    __shared__ double shared[BWD_THREADS / 32];
     const int q = blockIdx.x;
     if (!a.grad[q] || !a.scalar[q]) return;
-    float sum = 0.0f;
+    double sum = 0; /* it cancels */
     for (int64_t i = threadIdx.x; i < (int64_t)a.blocks * a.width; i += BWD_THREADS)
         sum += a.parts[q][i];
     sum = group_sum<BWD_THREADS>(sum, shared);
-    if (threadIdx.x == 0) *a.grad[q] += sum * coef_number(a.step, a.coef[q]);
+    if (threadIdx.x == 0) *a.grad[q] += (float)(sum * coef_number(a.step, a.coef[q]));
 }
 
 /* ---- launching ---- */
 
-int groups_per_block(int width, bool learned) {
-    return !learned && width <= 1024 ? BWD_THREADS / 32 : 1;
-}
-
 int blocks_for(int processors, int64_t rows, int width, bool learned) {
-    const int64_t wanted = ceil_div(rows, groups_per_block(width, learned));
-    return (int)(wanted < 2 * processors ? wanted : 2 * processors);
-}
-
-bool is_learned(const fth_op *op) {
-    return op->in[JOIN_BWD_R] || op->in[JOIN_BWD_A] || op->in[JOIN_BWD_C];
+    const bool fast = !learned && width <= JOIN_BWD_FAST_WIDTH;
+    const int64_t wanted = fast ? ceil_div(rows, BWD_THREADS / 32) : rows;
+    /* so many of the fast kernel's are on a multiprocessor at a time */
+    const int64_t most = fast && width > 512 ? processors : 2 * processors;
+    return (int)(wanted < most ? wanted : most);
 }
 
 template <class T, int GROUP, int CHUNKS, bool LEARNED>
 fth_err launch_as(const fth_cuda_call *c, const bwd_args<T> &a, int blocks) {
-    constexpr int BLOCK = GROUP > BWD_THREADS ? GROUP : BWD_THREADS;
-    join_bwd_kernel<T, GROUP, CHUNKS, LEARNED><<<blocks, BLOCK, 0, c->stream>>>(a);
+    join_bwd_kernel<T, GROUP, CHUNKS, LEARNED><<<blocks, GROUP, 0, c->stream>>>(a);
     return fth_cuda_launched();
 }
 
 template <class T>
 fth_err launch(const fth_cuda_call *c, const bwd_args<T> &a, int blocks, bool learned) {
-    if (!learned && a.width <= 512) return launch_as<T, 32, 2, false>(c, a, blocks);
-    if (!learned && a.width <= 768) return launch_as<T, 32, 3, false>(c, a, blocks);
-    if (!learned && a.width <= 1024) return launch_as<T, 32, 4, false>(c, a, blocks);
+    if (!learned && a.width <= JOIN_BWD_FAST_WIDTH) return fth_cuda_join_bwd_fast(c, a, blocks);
     if (!learned && a.width <= 8192) return launch_as<T, 512, 2, false>(c, a, blocks);
     if (a.width <= 2048) return launch_as<T, 256, 1, true>(c, a, blocks);
     if (a.width <= 4096) return launch_as<T, 512, 1, true>(c, a, blocks);
@@ -285,11 +222,22 @@ template <class T> bwd_args<T> arguments(const fth_cuda_call *c) {
     return a;
 }
 
+/* The output that the linear operation behind it differentiates through, whose bias this operation
+ * sums up on the way; NULL: it has none. */
+template <class T> const fth_tensor *branch_of(const fth_cuda_call *c, bwd_args<T> *a) {
+    const fth_op *dw = fth_cuda_partner(c);
+    if (!dw) return nullptr;
+    while (c->op->out[JOIN_BWD_DX + a->branch] != dw->in[LINEAR_DW_DY]) a->branch++;
+    return fth_arg(c->ex, dw->out[LINEAR_DW_DB]);
+}
+
 /* Where the sums go: parts in scratch, then the gradients. */
 template <class T> finish_args sums_of(const fth_cuda_call *c, bwd_args<T> *a, int blocks) {
     finish_args f = {};
     for (int q = 0; q < QUANTITIES; q++) {
-        const fth_tensor *grad = out_of(c, JOIN_BWD_DGAIN + q);
+        const fth_tensor *grad = q == BRANCH  ? branch_of(c, a)
+                                 : q < BRANCH ? out_of(c, JOIN_BWD_DGAIN + q)
+                                              : out_of(c, JOIN_BWD_DR + q - COEF_R);
         f.coef[q] = {FTH_COEF_CONST, 0, 1.0f, nullptr};
         if (!grad) continue;
         if (q >= COEF_R) f.coef[q] = a->coef[q - COEF_R];
@@ -303,7 +251,7 @@ template <class T> finish_args sums_of(const fth_cuda_call *c, bwd_args<T> *a, i
 }
 
 template <class T> fth_err backward(const fth_cuda_call *c) {
-    const bool learned = is_learned(c->op);
+    const bool learned = fth_join_is_learned(c->op);
     bwd_args<T> a = arguments<T>(c);
     const int blocks = blocks_for(c->gpu->processors, a.rows.capacity, a.width, learned);
     if (blocks == 0) return FTH_OK;
@@ -314,13 +262,14 @@ template <class T> fth_err backward(const fth_cuda_call *c) {
         columns = columns || (f.grad[q] && !f.scalar[q]);
         scalars = scalars || f.scalar[q];
     }
+    FTH_TRY(fth_cuda_turn_aside(c));
     if (columns) {
-        const dim3 grid(ceil_div(a.width, FINISH_COLUMNS), learned ? QUANTITIES : BIAS + 1);
-        finish_columns<<<grid, FINISH_COLUMNS * FINISH_LANES, 0, c->stream>>>(f);
+        const dim3 grid(ceil_div(a.width, FINISH_COLUMNS), learned ? QUANTITIES : BRANCH + 1);
+        finish_columns<<<grid, FINISH_COLUMNS * FINISH_LANES, 0, c->later>>>(f);
         FTH_TRY(fth_cuda_launched());
     }
     if (!scalars) return FTH_OK;
-    finish_scalars<<<QUANTITIES, BWD_THREADS, 0, c->stream>>>(f);
+    finish_scalars<<<QUANTITIES, BWD_THREADS, 0, c->later>>>(f);
     return fth_cuda_launched();
 }
 
@@ -347,7 +296,7 @@ int64_t fth_cuda_join_bwd_scratch(const fth_device *dev, const fth_graph *g, con
     const fth_value *shape = &g->value[op->in[op->in[JOIN_BWD_DY] ? JOIN_BWD_DY : JOIN_BWD_DZ]];
     const int64_t rows = shape->extent == FTH_ROWS_FIXED ? shape->rows : capacity[shape->extent];
     const int processors = reinterpret_cast<const fth_cuda *>(dev)->processors;
-    const bool learned = is_learned(op);
+    const bool learned = fth_join_is_learned(op);
     const int64_t blocks = blocks_for(processors, rows, shape->width, learned);
-    return (learned ? QUANTITIES : BIAS + 1) * blocks * shape->width * (int64_t)sizeof(float);
+    return (learned ? QUANTITIES : BRANCH + 1) * blocks * shape->width * (int64_t)sizeof(float);
 }

@@ -1,6 +1,7 @@
 /* linear.cu: y = act(x W^T + b), dx = (dy W + addend) * act'(saved), dW += dy^T x, db += column
  * sums of dy. 2 R n k operations each by cuBLASLt; bias and ReLU in the product's epilogue, the
- * slope in a pass over dx of its own (3 R k numbers), the sums in a pass over dy (R n). */
+ * slope in a pass over dx of its own (3 R k numbers), the sums where dy is made (partners.cu), else
+ * in a pass over dy (R n): cuBLASLt's own sums and slopes take longer than that. */
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/column_sum.cuh"
 #include "backend/cuda/gemm.cuh"
@@ -44,7 +45,10 @@ fth_err fth_cuda_linear_dx(const fth_cuda_call *c) {
     g.d = dx->data, g.ldd = dx->ld;
     FTH_TRY(fth_cuda_multiply(c, &g));
     if (!saved) return FTH_OK;
-    return fth_cuda_through_activation(c, c->op->u.linear.act, dx, saved, dx);
+    const fth_op *dw = fth_cuda_partner(c);
+    if (!dw) return fth_cuda_through_activation(c, c->op->u.linear.act, dx, saved, dx);
+    return fth_cuda_slope_sum(c, c->op->u.linear.act, dx, saved,
+                              (float *)fth_arg(c->ex, dw->out[LINEAR_DW_DB])->data);
 }
 
 fth_err fth_cuda_linear_dw(const fth_cuda_call *c) {
@@ -58,7 +62,13 @@ fth_err fth_cuda_linear_dw(const fth_cuda_call *c) {
     g.b = x->data, g.ldb = x->ld;
     g.c = g.d = dw->data, g.ldc = g.ldd = dw->ld;
     FTH_TRY(fth_cuda_multiply(c, &g));
-    return db ? fth_cuda_column_sum(c, dy, (float *)db->data) : FTH_OK;
+    return db && !fth_cuda_partner(c) ? fth_cuda_column_sum(c, dy, (float *)db->data) : FTH_OK;
+}
+
+int64_t fth_cuda_linear_dx_scratch(const fth_device *, const fth_graph *g, const fth_op *op,
+                                   const int64_t[FTH_N_EXTENTS]) {
+    if (!op->in[LINEAR_DX_SAVED]) return 0;
+    return fth_cuda_column_sum_scratch(g->value[op->out[LINEAR_DX_DX]].width);
 }
 
 int64_t fth_cuda_linear_dw_scratch(const fth_device *, const fth_graph *g, const fth_op *op,

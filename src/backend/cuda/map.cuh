@@ -20,19 +20,22 @@ template <class T, int N> struct map_args {
 };
 
 /* f(step, row, column, in [N][8], out [8]). */
-template <class T, int N, class F>
+template <class T, int N, bool WIDE, class F>
 __global__ void __launch_bounds__(MAP_THREADS) map_kernel(map_args<T, N> a, F f) {
     const uint32_t i = blockIdx.x * MAP_THREADS + threadIdx.x, row = i / a.chunks;
     if (row >= a.rows.capacity) return;
     const int column = (int)(i - row * a.chunks) * 8, n = min(8, a.width - column);
+    raw8<T> raw[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) raw[k].load(a.in[k] + row * a.ld_in[k] + column, WIDE, n);
     float in[N][8], out[8];
     fill8(out, 0.0f);
     if (row < rows_now(a.step, a.rows)) {
 #pragma unroll
-        for (int k = 0; k < N; k++) load8(a.in[k] + row * a.ld_in[k] + column, a.wide, n, in[k]);
+        for (int k = 0; k < N; k++) raw[k].get(in[k]);
         f(a.step, (int64_t)row, column, in, out);
     }
-    store8(a.out + row * a.ld_out + column, a.wide, n, out);
+    store8(a.out + row * a.ld_out + column, WIDE, n, out);
 }
 
 template <class T, int N, class F>
@@ -53,7 +56,10 @@ static fth_err map_as(const fth_cuda_call *c, const fth_tensor *const *in, const
     a.step = c->step;
     const int blocks = ceil_div(out->rows * a.chunks, MAP_THREADS);
     if (blocks == 0) return FTH_OK;
-    map_kernel<T, N, F><<<blocks, MAP_THREADS, 0, c->stream>>>(a, f);
+    if (a.wide)
+        map_kernel<T, N, true><<<blocks, MAP_THREADS, 0, c->stream>>>(a, f);
+    else
+        map_kernel<T, N, false><<<blocks, MAP_THREADS, 0, c->stream>>>(a, f);
     return fth_cuda_launched();
 }
 

@@ -201,16 +201,29 @@ static fth_err refresh_biases(const fth_exec *ex) {
 
 /* ---- making and freeing ---- */
 
+/* A join's backward ends aside: its sums of columns are added up there. */
+static bool ends_aside(const fth_op *op) {
+    return op->kind == FTH_KIND_join_bwd || op->kind == FTH_KIND_norm_bwd ||
+           op->kind == FTH_KIND_join_norm_bwd;
+}
+
+/* With many rows every kernel fills the GPU by itself and two at a time only disturb each other. */
+static bool is_aside(const fth_cuda_program *p, const fth_op *op) {
+    return p->capacity[FTH_SRC] <= FTH_CUDA_ASIDE_ROWS &&
+           p->capacity[FTH_TGT] <= FTH_CUDA_ASIDE_ROWS && (fth_runs_aside(op) || ends_aside(op));
+}
+
 static fth_err take_aside_scratch(const fth_exec *ex, fth_cuda_program *p) {
-    int64_t most = 0;
     for (int32_t i = 0; i < ex->graph->n_ops; i++) {
         const fth_op *op = &ex->graph->op[i];
         const fth_scratch need = ex->device->backend->scratch[op->kind];
-        if (!fth_runs_aside(op) || !need) continue;
+        if (!is_aside(p, op) || !need) continue;
         const int64_t bytes = need(ex->device, ex->graph, op, ex->capacity);
-        if (bytes > most) most = bytes;
+        if (bytes > p->aside_bytes) p->aside_bytes = (bytes + 255) / 256 * 256;
     }
-    if (most) CUDA_TRY(cudaMalloc(&p->aside_scratch, (size_t)most), "memory for scratch");
+    if (p->aside_bytes)
+        CUDA_TRY(cudaMalloc(&p->aside_scratch, (size_t)p->aside_bytes * FTH_CUDA_LAG),
+                 "memory for scratch");
     return FTH_OK;
 }
 
@@ -225,6 +238,7 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     memset(p->staged, 0, p->block_bytes);
     lay_out(p, p->block, &p->batch);
     p->batch.history = nullptr;
+    FTH_TRY(fth_cuda_find_partners(ex->graph, &p->partner));
     FTH_TRY(take_aside_scratch(ex, p));
     return ex->device->real == FTH_BF16 ? plan_biases(ex, p) : FTH_OK;
 }
@@ -249,6 +263,7 @@ void fth_cuda_unprepare(fth_exec *ex) {
     cudaFree(p->bias);
     cudaFree(p->cast);
     free(p->bias_at);
+    free(p->partner);
     free(p);
     ex->own = nullptr;
 }
@@ -265,15 +280,16 @@ static fth_err launch(const fth_exec *ex, const fth_op *op, bool aside) {
     };
     fth_cuda *gpu = gpu_of(ex);
     fth_cuda_program *p = own_of(ex);
-    const fth_cuda_call call = {gpu,
-                                ex,
-                                op,
-                                p,
-                                &p->batch,
-                                p->batch.step,
-                                aside ? gpu->aside : gpu->stream,
-                                aside ? p->aside_scratch : ex->scratch,
-                                gpu->workspace[aside]};
+    const bool runs = aside && fth_runs_aside(op);
+    const int64_t slot = (op - ex->graph->op) % FTH_CUDA_LAG;
+    fth_cuda_call call = {};
+    call.gpu = gpu, call.ex = ex, call.op = op;
+    call.program = p, call.batch = &p->batch, call.step = p->batch.step;
+    call.stream = runs ? gpu->aside : gpu->stream;
+    call.later = aside ? gpu->aside : gpu->stream;
+    call.scratch = aside ? p->aside_scratch + slot * p->aside_bytes : ex->scratch;
+    call.workspace = gpu->workspace[runs];
+    call.counters = gpu->counters + (runs ? FTH_CUDA_COUNTERS : 0);
     return kinds[op->kind](&call);
 }
 
@@ -298,21 +314,28 @@ static fth_err walk_waiting(const fth_exec *ex) {
     return FTH_OK;
 }
 
-/* Operation i on the other stream, behind all that came before it on the first. */
-static fth_err launch_aside(const fth_exec *ex, int32_t i) {
-    fth_cuda *gpu = gpu_of(ex);
+static fth_err fork(fth_cuda *gpu) {
     CUDA_TRY(cudaEventRecord(gpu->forked, gpu->stream), "going aside");
     CUDA_TRY(cudaStreamWaitEvent(gpu->aside, gpu->forked, 0), "going aside");
-    FTH_TRY(launch(ex, &ex->graph->op[i], true));
+    return FTH_OK;
+}
+
+fth_err fth_cuda_turn_aside(const fth_cuda_call *c) {
+    return c->later == c->stream ? FTH_OK : fork(c->gpu);
+}
+
+/* Operation i, or its end, on the other stream, behind all that came before it on the first. */
+static fth_err launch_aside(const fth_exec *ex, int32_t i) {
+    fth_cuda *gpu = gpu_of(ex);
+    const fth_op *op = &ex->graph->op[i];
+    if (fth_runs_aside(op)) FTH_TRY(fork(gpu));
+    FTH_TRY(launch(ex, op, true));
     CUDA_TRY(cudaEventRecord(gpu->done[i % FTH_CUDA_LAG], gpu->aside), "going aside");
     return FTH_OK;
 }
 
-/* With many rows every kernel fills the GPU by itself and two at a time only disturb each other. */
 static bool goes_aside(const fth_exec *ex, int32_t i) {
-    const fth_cuda_program *p = own_of(ex);
-    return p->capacity[FTH_SRC] <= FTH_CUDA_ASIDE_ROWS &&
-           p->capacity[FTH_TGT] <= FTH_CUDA_ASIDE_ROWS && fth_runs_aside(&ex->graph->op[i]);
+    return is_aside(own_of(ex), &ex->graph->op[i]);
 }
 
 /* Waits on the first stream for operation i if it went aside. */

@@ -59,16 +59,18 @@ static __device__ __noinline__ uint32_t drop_mask_odd(const fth_cuda_step *step,
     return mask;
 }
 
-/* What the eight elements from (row, column) on are multiplied with. */
+/* What the eight elements from (row, column) on are multiplied with. even: width and column are
+ * multiples of 8. */
 static __device__ __forceinline__ void drop_factors(const fth_cuda_step *step, drop_place d,
-                                                    int64_t row, int column, float v[8]) {
+                                                    int64_t row, int column, bool even,
+                                                    float v[8]) {
     if (d.threshold == 0) {
         fill8(v, 1.0f);
         return;
     }
     const int64_t base = d.side < 0 ? 0 : step->row_base[d.side];
     const uint64_t e = (uint64_t)(base + row) * (uint64_t)d.width + (uint64_t)column;
-    if ((e & 7) == 0) {
+    if (even || (e & 7) == 0) {
         const uint4 block = drop_block(step, d.site, e >> 3);
         const uint32_t words[4] = {block.x, block.y, block.z, block.w};
 #pragma unroll

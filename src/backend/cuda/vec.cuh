@@ -85,6 +85,50 @@ static __device__ __forceinline__ void store8(bf16 *p, bool wide, int n, const f
         if (i < n) p[i] = from_float<bf16>(v[i]);
 }
 
+/* Eight elements as they lie in memory: kernels fetch all that they need of a row before they use
+ * any of it, so that the latencies of the memory overlap. */
+template <class T> struct raw8;
+
+template <> struct raw8<bf16> {
+    uint4 words;
+    __device__ __forceinline__ void load(const bf16 *p, bool wide, int n) {
+        if (wide) {
+            words = *reinterpret_cast<const uint4 *>(p);
+            return;
+        }
+        float v[8];
+        load8(p, false, n, v);
+        words =
+            make_uint4(pack2(v[0], v[1]), pack2(v[2], v[3]), pack2(v[4], v[5]), pack2(v[6], v[7]));
+    }
+    __device__ __forceinline__ void zero() {
+        words = make_uint4(0, 0, 0, 0);
+    }
+    __device__ __forceinline__ void get(float v[8]) const {
+        const uint32_t all[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float2 pair = unpack2(all[i]);
+            v[2 * i] = pair.x, v[2 * i + 1] = pair.y;
+        }
+    }
+};
+
+template <> struct raw8<float> {
+    float v8[8];
+    __device__ __forceinline__ void load(const float *p, bool wide, int n) {
+        load8(p, wide, n, v8);
+    }
+    __device__ __forceinline__ void zero() {
+#pragma unroll
+        for (int i = 0; i < 8; i++) v8[i] = 0.0f;
+    }
+    __device__ __forceinline__ void get(float v[8]) const {
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[i] = v8[i];
+    }
+};
+
 static __device__ __forceinline__ void fill8(float v[8], float x) {
 #pragma unroll
     for (int i = 0; i < 8; i++) v[i] = x;

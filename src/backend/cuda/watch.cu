@@ -18,10 +18,8 @@ struct board {
 };
 
 board board_of(const fth_cuda_call *c, bool root0, bool root1) {
-    return {(double *)c->scratch,
-            c->gpu->counters,
-            (float *)out_of(c, WATCH_SUMS)->data,
-            {root0, root1}};
+    return {
+        (double *)c->scratch, c->counters, (float *)out_of(c, WATCH_SUMS)->data, {root0, root1}};
 }
 
 /* Sums of the blocks' own sums; a and b count in the first lane of each warp. */
@@ -59,7 +57,7 @@ template <class T> struct watch_args {
 /* Three sums over a row, in every lane of the warp: x x, f f, x f; coefficients included. */
 template <class T>
 __device__ void row_sums(const watch_args<T> &w, int64_t row, float sums[3], int *nonzero) {
-    float x[8], f[8], r[8], a[8];
+    float x[8], f[8];
     const bool ratio = w.what == FTH_WATCH_RATIO;
     sums[0] = sums[1] = sums[2] = 0.0f;
     *nonzero = 0;
@@ -68,17 +66,17 @@ __device__ void row_sums(const watch_args<T> &w, int64_t row, float sums[3], int
         const int n = min(8, w.width - c);
         load8(w.x + row * w.ld_x + c, w.wide, n, x);
         if (w.f) load8(w.f + row * w.ld_f + c, w.wide, n, f);
+#pragma unroll
+        for (int i = 0; i < 8; i++) *nonzero += x[i] != 0.0f;
         if (ratio) {
-            coef_at(w.step, w.r, c, w.wide, n, r);
-            coef_at(w.step, w.a, c, w.wide, n, a);
+            scale8(w.r, coef_scalar(w.step, w.r), c, w.wide, n, x);
+            scale8(w.a, coef_scalar(w.step, w.a), c, w.wide, n, f);
         }
 #pragma unroll
         for (int i = 0; i < 8; i++) {
-            const float p = ratio ? r[i] * x[i] : x[i], q = ratio ? a[i] * f[i] : f[i];
-            *nonzero += x[i] != 0.0f;
-            sums[0] += p * p;
-            sums[1] += q * q;
-            sums[2] += p * q;
+            sums[0] += x[i] * x[i];
+            sums[1] += f[i] * f[i];
+            sums[2] += x[i] * f[i];
         }
     }
     for (int k = 0; k < 3; k++) sums[k] = warp_sum(sums[k]);

@@ -1,0 +1,51 @@
+/* join_bwd.cuh: what the two kernels of join_norm_bwd, norm_bwd and join_bwd share. */
+#ifndef FTH_BACKEND_CUDA_JOIN_BWD_CUH
+#define FTH_BACKEND_CUDA_JOIN_BWD_CUH
+
+#include "backend/cuda/join.cuh"
+
+/* What is summed over rows, column by column. BRANCH: of one of the outputs, for the bias of the
+ * linear operation whose gradient it is. */
+enum { GAIN, BIAS, BRANCH, COEF_R, COEF_A, COEF_C, QUANTITIES, BWD_THREADS = 256 };
+
+static inline bool fth_join_is_learned(const fth_op *op) {
+    return op->in[JOIN_BWD_R] || op->in[JOIN_BWD_A] || op->in[JOIN_BWD_C];
+}
+
+template <class T> struct bwd_args {
+    const T *dy, *dz, *z; /* dy absent: join_bwd; dz opt else */
+    int64_t ld_dy, ld_dz, ld_z;
+    const float *stats, *gain;
+    int64_t ld_stats;
+    const T *term[3]; /* x, f, e where their coefficient is learned */
+    int64_t ld_term[3];
+    T *out[3]; /* dx, df, de, each opt */
+    int64_t ld_out[3];
+    join_coef coef[3];
+    int branch; /* which output BRANCH sums up */
+    drop_place drop;
+    float *parts[QUANTITIES]; /* [blocks, width]; NULL: not wanted */
+    int width, chunks;
+    bool wide;
+    row_count rows;
+    const fth_cuda_step *step;
+};
+
+template <class T>
+static __device__ void zero_row(const bwd_args<T> &a, int64_t row, int lane, int step) {
+    float zeros[8];
+    fill8(zeros, 0.0f);
+    for (int chunk = lane; chunk < a.chunks; chunk += step)
+        for (int k = 0; k < 3; k++)
+            if (a.out[k])
+                store8(a.out[k] + row * a.ld_out[k] + chunk * 8, a.wide,
+                       min(8, a.width - chunk * 8), zeros);
+}
+
+/* join_norm_bwd_fast.cu: a warp for a row, of at most JOIN_BWD_FAST_WIDTH columns, no coefficient
+ * learned. */
+enum { JOIN_BWD_FAST_WIDTH = 1024 };
+template <class T>
+fth_err fth_cuda_join_bwd_fast(const fth_cuda_call *c, const bwd_args<T> &a, int blocks);
+
+#endif
