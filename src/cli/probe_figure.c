@@ -68,9 +68,9 @@ static void begin_panel(figure *f, const char *title, const char *more, const ch
     SAY(f, p, "reset\nset title '");
     quoted(f, p, title);
     if (more) SAY(f, p, ", %s", more);
-    SAY(f, p, "'\nset xlabel '%s' offset 0,0.6\nset ylabel '%s'\n", x, y);
+    SAY(f, p, "'\nset xlabel '%s'\nset ylabel '%s'\n", x, y);
     SAY(f, p,
-        "set grid lc rgb '#bbbbbb'\nset key below samplen 3\n"
+        "set grid lc rgb '#bbbbbb'\nset key below samplen 3 height 1\n"
         "set tics nomirror\n");
     f->n_panels++;
     f->logarithmic = false;
@@ -104,9 +104,11 @@ static void end_panel(figure *f) {
         SAY(f, p, "plot %s\n", f->curves.text);
 }
 
-/* Colour, dashes and marks all differ: one of them is seen on any paper. */
+/* Colour, dashes and marks all differ: one of them is seen on any paper. Points are joined from
+ * left to right, and the mean of those at one place. */
 static void curve(figure *f, int block, int style, const char *title) {
-    SAY(f, &f->curves, "%s$b%d with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
+    SAY(f, &f->curves,
+        "%s$b%d using 1:2 smooth unique with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
         f->curves.length ? ", " : "", block, style % 8 + 1, style % 5 + 1, style % 7 + 4);
     quoted(f, &f->curves, title);
     SAY(f, &f->curves, "'");
@@ -184,11 +186,13 @@ static bool over_time(const fth_table *t) {
     return false;
 }
 
-/* Is there a method at two depths or more? */
-static bool over_depth(const fth_table *t) {
+/* Is there a method at so many depths? */
+static bool over_depth(const fth_table *t, int32_t least) {
     for (int32_t s = 0; s < t->n_subjects; s++) {
-        const fth_probe_name *x = &t->subject[s], *y = &t->subject[first_like(t, s, same_method)];
-        if (x->layers[0] != y->layers[0] || x->layers[1] != y->layers[1]) return true;
+        int32_t depths = 0;
+        for (int32_t k = 0; k < t->n_subjects; k++)
+            depths += same_method(t, s, k) && first_like(t, k, same_model) == k;
+        if (depths >= least) return true;
     }
     return false;
 }
@@ -260,12 +264,13 @@ static void gradnorm(figure *f) {
     for (int32_t s = 0; s < f->t->n_subjects && over_time(f->t); s++)
         for (int stack = 0; stack < 2 && first_like(f->t, s, same_model) == s; stack++)
             if (f->t->subject[s].layers[stack]) time_panel(f, s, (fth_stack)stack);
+    bool deep = over_depth(f->t, 3);
     for (int stack = 0; stack < 2 && !over_time(f->t); stack++)
         for (int k = 0; k < 2 && has_stack(f->t, (fth_stack)stack); k++)
-            layer_panel(f, (fth_stack)stack, k, titles[k], "gradient norm", true);
-    for (int stack = 0; stack < 2 && over_depth(f->t) && !over_time(f->t); stack++)
-        for (int k = 0; k < 2 && has_stack(f->t, (fth_stack)stack); k++)
-            depth_panel(f, (fth_stack)stack, k, tops[k]);
+            if (deep)
+                depth_panel(f, (fth_stack)stack, k, tops[k]);
+            else
+                layer_panel(f, (fth_stack)stack, k, titles[k], "gradient norm", true);
 }
 
 static void sparsity(figure *f) {
@@ -421,7 +426,7 @@ static void update_panel(figure *f, int k, int32_t method, double high) {
 
 /* Methods at several depths have panels of their own, with the same axis. */
 static void update(figure *f) {
-    bool apart = over_depth(f->t);
+    bool apart = over_depth(f->t, 2);
     double high[2] = {-INFINITY, -INFINITY};
     for (int64_t i = 0; i < f->t->n && apart; i++)
         for (int k = 0; k < 2; k++) high[k] = fmax(high[k], f->t->row[i].number[k]);
