@@ -81,7 +81,7 @@ static void a_grid_is_what_its_file_says(void **state) {
     put(p, "some.sweep.yaml",
         "base: base.yaml\nseeds: [7, 8]\nmethod: [a, b]\na.steps: [1, 2, 3]\nlr: [0.1, 0.2]\n"
         "encoder-layers, decoder-layers: [2/3, 4]\nb.mode: x\nmethod-option: {k: v, l: w}\n");
-    assert_int_equal(fth_sweep_spec_read(&spec, p->file), FTH_OK);
+    assert_int_equal(fth_sweep_spec_read(&spec, p->file, NULL, 0), FTH_OK);
     assert_string_equal(spec.name, "some.sweep");
     assert_int_equal(fth_sweep_grid_make(&spec, "a", 100, &grid), FTH_OK);
     assert_int_equal(grid.n, 2 * (3 * 2 * 2 + 2 * 2)); /* a has three steps, b has none */
@@ -120,7 +120,7 @@ static void names_outlive_changes_of_the_file(void **state) {
         fth_sweep_grid grid;
         const char *found = NULL;
         put(p, "some.sweep.yaml", files[i]);
-        assert_int_equal(fth_sweep_spec_read(&spec, p->file), FTH_OK);
+        assert_int_equal(fth_sweep_spec_read(&spec, p->file, NULL, 0), FTH_OK);
         assert_int_equal(fth_sweep_grid_make(&spec, "m", 100, &grid), FTH_OK);
         for (size_t k = 0; k < grid.n; k++)
             if (has(&grid.run[k], "--lr", "0.1") && has(&grid.run[k], "--seed", "1"))
@@ -146,7 +146,7 @@ static void a_million_runs_are_refused(void **state) {
         assert_int_equal(fth_str_addf(&text, "]\n"), FTH_OK);
     }
     put(p, "some.sweep.yaml", text.text);
-    assert_int_equal(fth_sweep_spec_read(&spec, p->file), FTH_OK);
+    assert_int_equal(fth_sweep_spec_read(&spec, p->file, NULL, 0), FTH_OK);
     assert_int_equal(fth_sweep_grid_make(&spec, "m", 10000, &grid), FTH_USAGE);
     assert_non_null(
         strstr(fth_error_message(), "its grid has 1000000 runs, must be at most 10000"));
@@ -182,7 +182,7 @@ static void wrong_files_are_named_with_their_line(void **state) {
         fth_sweep_spec spec;
         fth_sweep_grid grid = {0};
         put(p, "some.sweep.yaml", cases[i].text);
-        fth_err err = fth_sweep_spec_read(&spec, p->file);
+        fth_err err = fth_sweep_spec_read(&spec, p->file, NULL, 0);
         if (err == FTH_OK) err = fth_sweep_grid_make(&spec, "m", 10, &grid);
         assert_int_equal(fth_exit_status(err), 2);
         if (!strstr(fth_error_message(), cases[i].says))
@@ -220,7 +220,7 @@ static void tables_of_a_sweep(void **state) {
     size_t fits;
     put(p, "some.sweep.yaml",
         "data: d\nseeds: [1, 2]\nencoder-layers, decoder-layers: [2, 4]\nact_x: [a_b, \"c,d\"]\n");
-    assert_int_equal(fth_sweep_spec_read(&spec, p->file), FTH_OK);
+    assert_int_equal(fth_sweep_spec_read(&spec, p->file, NULL, 0), FTH_OK);
     assert_int_equal(fth_sweep_grid_make(&spec, "m", 100, &grid), FTH_OK);
     assert_int_equal(grid.n, 8);
     finish(p, &grid.run[0], 1, false);

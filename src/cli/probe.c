@@ -14,10 +14,13 @@
 #include "data/folder.h"
 #include "io/model_dir.h"
 #include "probe/series.h"
+#include "probe/table_read.h"
 
 #define PROBE_OPTIONS(X)                                                                           \
     X(STR, out, "", FTH_SHOWN_AS("F.csv|DIR"),                                                     \
       "file to write; or folder for the same file and its figures")                                \
+    X(LIST, from, "", FTH_SHOWN_AS("F.csv|DIR"),                                                   \
+      "draw what an earlier call wrote instead of measuring; may be repeated")                     \
     X(STR, batch, "", FTH_SHOWN_AS("FILE"), "probe set: a batch file as fathom trace takes it")    \
     X(STR, data, "", FTH_SHOWN_AS("DATASET"), "probe set: sentences drawn from this data set")     \
     X(CHOICE, split, "valid", FTH_CHOICES("train|valid|test"), "with --data: the part to draw of") \
@@ -51,9 +54,25 @@ typedef struct call {
     fth_table table;
 } call;
 
+/* Drawing needs nothing but tables. */
+static fth_err check_from(const call *c) {
+    const probe_options *o = c->o;
+    if (c->n > 0)
+        return fth_fail(FTH_USAGE, "%s: --from draws tables, it takes no models", c->models[0]);
+    if (o->batch[0] || o->data[0])
+        return fth_fail(FTH_USAGE, "--%s: cannot be given with --from",
+                        o->batch[0] ? "batch" : "data");
+    if (!c->folder)
+        return fth_fail(FTH_USAGE, "--out %s: must be a folder, for the figures", o->out);
+    return FTH_OK;
+}
+
 static fth_err check(const call *c) {
     const probe_options *o = c->o;
     if (!o->out[0]) return fth_fail(FTH_USAGE, "--out F.csv or --out FOLDER is missing");
+    if (o->from.count) return check_from(c);
+    if (c->n == 0)
+        return fth_fail(FTH_USAGE, "a MODEL is missing: fathom probe %s MODEL...", c->what->name);
     if (!o->batch[0] && !o->data[0])
         return fth_fail(FTH_USAGE, "--batch FILE or --data DATASET is missing");
     if (o->batch[0] && o->data[0])
@@ -176,6 +195,21 @@ static fth_err measure_runs(call *c) {
     return err;
 }
 
+/* ---- tables that are there ---- */
+
+static fth_err read_tables(call *c) {
+    for (size_t i = 0; i < c->o->from.count; i++) {
+        const char *from = c->o->from.items[i];
+        char *file =
+            is_folder(from) ? fth_strdup_printf("%s/%s.csv", from, c->what->name) : strdup(from);
+        fth_err err = file ? fth_table_read(&c->table, file, c->what->series != NULL)
+                           : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+        free(file);
+        if (err != FTH_OK) return err;
+    }
+    return fth_table_name_subjects(&c->table, c->what->series != NULL);
+}
+
 /* ---- writing ---- */
 
 /* METHODS E.4: the mean over the LNs of a stack, of those around attention and of the FFN's. */
@@ -215,7 +249,7 @@ static fth_err write_results(call *c) {
     if (err == FTH_OK) err = fth_file_write(file, csv.text, csv.length);
     if (err == FTH_OK && c->folder) {
         err = fth_probe_figure(c->what->name, &c->table, name);
-        if (err == FTH_NOT_FOUND) { /* the numbers are there */
+        if (err == FTH_NOT_FOUND && c->o->from.count == 0) { /* the numbers are there */
             fth_log_warn(&c->log, "%s", fth_error_message());
             err = FTH_OK;
         }
@@ -228,13 +262,22 @@ static fth_err write_results(call *c) {
     return err;
 }
 
+static fth_err draw_tables(call *c) {
+    FTH_TRY(read_tables(c));
+    FTH_TRY(fth_make_dirs(c->o->out));
+    fth_err err = write_results(c);
+    /* without gnuplot nothing has been done that was asked for */
+    return err == FTH_NOT_FOUND ? fth_fail_in(FTH_FAILED, "--from") : err;
+}
+
 static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
     const probe_options *o = c->o;
-    FTH_TRY(check(c));
     c->folder = is_folder(o->out) || !(ends_in_csv(o->out) || fth_file_exists(o->out));
     c->table = (fth_table){.columns = c->what->columns,
                            .n_numbers = c->what->n_numbers,
                            .has_word = c->what->has_word};
+    FTH_TRY(check(c));
+    if (o->from.count) return draw_tables(c);
     c->spec = (fth_probe_spec){.log = &c->log,
                                .max_tokens = o->max_tokens,
                                .update = update_given ? o->update : 0,
@@ -268,8 +311,9 @@ fth_err fth_verb_probe(int argc, char **argv) {
                                      "update and trajectory. doc/probe.md has examples.");
     if (err != FTH_OK) return err;
     const fth_usage usage = {"fathom probe",
-                             "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR",
-                             summary.text, 2, -1};
+                             "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR\n"
+                             "       fathom probe WHAT --from F.csv|DIR... --out DIR",
+                             summary.text, 1, -1};
     fth_parsed parsed;
     bool done;
     err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);

@@ -68,9 +68,9 @@ static void begin_panel(figure *f, const char *title, const char *more, const ch
     SAY(f, p, "reset\nset title '");
     quoted(f, p, title);
     if (more) SAY(f, p, ", %s", more);
-    SAY(f, p, "'\nset xlabel '%s' offset 0,0.6\nset ylabel '%s'\n", x, y);
+    SAY(f, p, "'\nset xlabel '%s'\nset ylabel '%s'\n", x, y);
     SAY(f, p,
-        "set grid lc rgb '#bbbbbb'\nset key below samplen 3\n"
+        "set grid lc rgb '#bbbbbb'\nset key below samplen 3 height 1\n"
         "set tics nomirror\n");
     f->n_panels++;
     f->logarithmic = false;
@@ -104,9 +104,11 @@ static void end_panel(figure *f) {
         SAY(f, p, "plot %s\n", f->curves.text);
 }
 
-/* Colour, dashes and marks all differ: one of them is seen on any paper. */
+/* Colour, dashes and marks all differ: one of them is seen on any paper. Points are joined from
+ * left to right, and the mean of those at one place. */
 static void curve(figure *f, int block, int style, const char *title) {
-    SAY(f, &f->curves, "%s$b%d with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
+    SAY(f, &f->curves,
+        "%s$b%d using 1:2 smooth unique with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
         f->curves.length ? ", " : "", block, style % 8 + 1, style % 5 + 1, style % 7 + 4);
     quoted(f, &f->curves, title);
     SAY(f, &f->curves, "'");
@@ -147,15 +149,128 @@ static void layer_panel(figure *f, fth_stack stack, int k, const char *title, co
     end_panel(f);
 }
 
+/* ---- models that belong together: one at several steps, one method at several depths ---- */
+
+static bool same_method(const fth_table *t, int32_t a, int32_t b) {
+    return strcmp(t->subject[a].method, t->subject[b].method) == 0;
+}
+
+static bool same_model(const fth_table *t, int32_t a, int32_t b) {
+    const fth_probe_name *x = &t->subject[a], *y = &t->subject[b];
+    return same_method(t, a, b) && x->d == y->d && x->layers[0] == y->layers[0] &&
+           x->layers[1] == y->layers[1];
+}
+
+/* The first subject that is alike. */
+static int32_t first_like(const fth_table *t, int32_t s,
+                          bool (*alike)(const fth_table *, int32_t, int32_t)) {
+    int32_t first = 0;
+    while (!alike(t, first, s)) first++;
+    return first;
+}
+
+static int64_t step_of(const fth_table *t, int32_t subject) {
+    int64_t i = 0;
+    while (i < t->n - 1 && t->row[i].subject != subject) i++;
+    return t->row[i].step;
+}
+
+/* Is there a model at three steps or more? */
+static bool over_time(const fth_table *t) {
+    for (int32_t s = 0; s < t->n_subjects; s++) {
+        int32_t steps = 0;
+        for (int32_t k = 0; k < t->n_subjects; k++)
+            steps += same_model(t, s, k) && (k == s || step_of(t, k) != step_of(t, s));
+        if (steps >= 3) return true;
+    }
+    return false;
+}
+
+/* Is there a method at so many depths? */
+static bool over_depth(const fth_table *t, int32_t least) {
+    for (int32_t s = 0; s < t->n_subjects; s++) {
+        int32_t depths = 0;
+        for (int32_t k = 0; k < t->n_subjects; k++)
+            depths += same_method(t, s, k) && first_like(t, k, same_model) == k;
+        if (depths >= least) return true;
+    }
+    return false;
+}
+
+/* "postln 18-18": what the subjects of one model or, without layers, of one method are called. */
+static void curve_of(figure *f, int block, int style, int32_t subject, bool layers) {
+    const fth_probe_name *s = &f->t->subject[subject];
+    char title[96];
+    if (layers)
+        snprintf(title, sizeof title, "%s %d-%d", s->method, s->layers[0], s->layers[1]);
+    else
+        snprintf(title, sizeof title, "%s", s->method);
+    curve(f, block, style, title);
+}
+
+/* Number `k` of the top layer against the number of layers, a curve for each method. */
+static void depth_panel(figure *f, fth_stack stack, int k, const char *title) {
+    int style = 0;
+    begin_panel(f, title, fth_stack_name(stack), "layers of the stack", "gradient norm");
+    f->logarithmic = true;
+    for (int32_t s = 0; s < f->t->n_subjects; s++) {
+        if (first_like(f->t, s, same_method) != s) continue;
+        begin_block(f);
+        for (int64_t i = 0; i < f->t->n; i++) {
+            const fth_probe_row *r = &f->t->row[i];
+            int32_t layers = f->t->subject[r->subject].layers[stack];
+            if (same_method(f->t, r->subject, s) && r->stack == stack && r->index == layers)
+                point(f, layers, r->number[k]);
+        }
+        curve_of(f, end_block(f), style++, s, false);
+    }
+    whole_axis(f);
+    end_panel(f);
+}
+
+/* Gradient of the parameters of the lowest, the middle and the highest layer in the course of the
+ * updates, a panel for each model. */
+static void time_panel(figure *f, int32_t subject, fth_stack stack) {
+    int32_t layers = f->t->subject[subject].layers[stack];
+    const int32_t shown[3] = {1, (layers + 1) / 2, layers};
+    char title[96];
+    snprintf(title, sizeof title, "%s %d-%d: gradient of the parameters",
+             f->t->subject[subject].method, f->t->subject[subject].layers[0],
+             f->t->subject[subject].layers[1]);
+    begin_panel(f, title, fth_stack_name(stack), "update", "gradient norm");
+    f->logarithmic = true;
+    for (int k = 0; k < 3; k++) {
+        if (k && shown[k] == shown[k - 1]) continue;
+        begin_block(f);
+        for (int64_t i = 0; i < f->t->n; i++) {
+            const fth_probe_row *r = &f->t->row[i];
+            if (same_model(f->t, r->subject, subject) && r->stack == stack && r->index == shown[k])
+                point(f, (double)r->step, r->number[0]);
+        }
+        snprintf(title, sizeof title, "layer %d", shown[k]);
+        curve(f, end_block(f), k, title);
+    }
+    end_panel(f);
+}
+
 /* ---- the figures ---- */
 
 static void gradnorm(figure *f) {
+    static const char *const titles[] = {"Gradient of the parameters",
+                                         "Gradient of the layer output"};
+    static const char *const tops[] = {"Gradient of the parameters, top layer",
+                                       "Gradient of the output, top layer"};
     f->columns = 2;
-    for (int stack = 0; stack < 2; stack++) {
-        if (!has_stack(f->t, (fth_stack)stack)) continue;
-        layer_panel(f, (fth_stack)stack, 0, "Gradient of the parameters", "gradient norm", true);
-        layer_panel(f, (fth_stack)stack, 1, "Gradient of the layer output", "gradient norm", true);
-    }
+    for (int32_t s = 0; s < f->t->n_subjects && over_time(f->t); s++)
+        for (int stack = 0; stack < 2 && first_like(f->t, s, same_model) == s; stack++)
+            if (f->t->subject[s].layers[stack]) time_panel(f, s, (fth_stack)stack);
+    bool deep = over_depth(f->t, 3);
+    for (int stack = 0; stack < 2 && !over_time(f->t); stack++)
+        for (int k = 0; k < 2 && has_stack(f->t, (fth_stack)stack); k++)
+            if (deep)
+                depth_panel(f, (fth_stack)stack, k, tops[k]);
+            else
+                layer_panel(f, (fth_stack)stack, k, titles[k], "gradient norm", true);
 }
 
 static void sparsity(figure *f) {
@@ -166,8 +281,45 @@ static void sparsity(figure *f) {
                         "non-zero entries (%)", false);
 }
 
+/* Mean over the LNs around attention or of the FFNs in the course of the updates. */
+static void ln_time_panel(figure *f, fth_stack stack, const char *part, const char *title) {
+    int style = 0;
+    begin_panel(f, title, fth_stack_name(stack), "update", "mean norm of the LN inputs");
+    for (int32_t s = 0; s < f->t->n_subjects; s++) {
+        if (first_like(f->t, s, same_model) != s) continue;
+        begin_block(f);
+        for (int32_t k = s; k < f->t->n_subjects; k++) {
+            double sum = 0, n = 0;
+            for (int64_t i = 0; i < f->t->n; i++) {
+                const fth_probe_row *r = &f->t->row[i];
+                if (r->subject != k || r->stack != stack || !strstr(r->word, part)) continue;
+                sum += r->number[0];
+                n++;
+            }
+            if (same_model(f->t, s, k) && n) point(f, (double)step_of(f->t, k), sum / n);
+        }
+        curve_of(f, end_block(f), style++, s, true);
+    }
+    int32_t d = f->t->subject[0].d;
+    SAY(f, &f->curves, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d), d);
+    end_panel(f);
+}
+
+static void lninput_over_time(figure *f) {
+    f->columns = 2;
+    for (int stack = 0; stack < 2; stack++) {
+        if (!has_stack(f->t, (fth_stack)stack)) continue;
+        ln_time_panel(f, (fth_stack)stack, "attn", "LNs around attention");
+        ln_time_panel(f, (fth_stack)stack, "ffn", "LNs around the FFN");
+    }
+}
+
 /* Layer norms in the order of the rows. */
 static void lninput(figure *f) {
+    if (over_time(f->t)) {
+        lninput_over_time(f);
+        return;
+    }
     f->columns = has_stack(f->t, FTH_ENCODER) && has_stack(f->t, FTH_DECODER) ? 2 : 1;
     for (int stack = 0; stack < 2; stack++) {
         if (!has_stack(f->t, (fth_stack)stack)) continue;
@@ -254,20 +406,34 @@ static void similarity(figure *f) {
     by_stack(f, similarity_panel);
 }
 
-static void update(figure *f) {
-    static const char *const titles[] = {"Output of the top layer", "Logits"};
-    f->columns = 2;
-    for (int k = 0; k < 2; k++) {
-        begin_panel(f, titles[k], NULL, "update", "mean L2 distance from the start");
-        for (int32_t s = 0; s < f->t->n_subjects; s++) {
-            begin_block(f);
-            for (int64_t i = 0; i < f->t->n; i++)
-                if (f->t->row[i].subject == s)
-                    point(f, (double)f->t->row[i].step, f->t->row[i].number[k]);
-            curve(f, end_block(f), s, title_of(f->t, s));
-        }
-        end_panel(f);
+/* Number `k` of all subjects, or of those with the method of one, over the updates. */
+static void update_panel(figure *f, int k, int32_t method, double high) {
+    static const char *const titles[] = {"output of the top layer", "logits"};
+    int style = 0;
+    begin_panel(f, method < 0 ? "Model update" : f->t->subject[method].method, titles[k], "update",
+                "mean L2 distance from the start");
+    if (isfinite(high)) SAY(f, &f->panels, "set yrange [0:%g]\n", high * 1.05);
+    for (int32_t s = 0; s < f->t->n_subjects; s++) {
+        if (method >= 0 && !same_method(f->t, s, method)) continue;
+        begin_block(f);
+        for (int64_t i = 0; i < f->t->n; i++)
+            if (f->t->row[i].subject == s)
+                point(f, (double)f->t->row[i].step, f->t->row[i].number[k]);
+        curve(f, end_block(f), style++, title_of(f->t, s));
     }
+    end_panel(f);
+}
+
+/* Methods at several depths have panels of their own, with the same axis. */
+static void update(figure *f) {
+    bool apart = over_depth(f->t, 2);
+    double high[2] = {-INFINITY, -INFINITY};
+    for (int64_t i = 0; i < f->t->n && apart; i++)
+        for (int k = 0; k < 2; k++) high[k] = fmax(high[k], f->t->row[i].number[k]);
+    f->columns = 2;
+    for (int32_t s = 0; s < (apart ? f->t->n_subjects : 1); s++)
+        for (int k = 0; k < 2 && first_like(f->t, s, same_method) == s; k++)
+            update_panel(f, k, apart ? s : -1, high[k]);
 }
 
 /* The grid of a subject, its lines apart; word NULL: all rows. */

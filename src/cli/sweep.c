@@ -16,6 +16,8 @@
 #define SWEEP_OPTIONS(X)                                                                           \
     X(STR, out, "", FTH_SHOWN_AS("FOLDER"),                                                        \
       "where runs and tables go; default: out of the file, or sweep/NAME for NAME.yaml")           \
+    X(LIST, set, "", FTH_SHOWN_AS("KEY=VALUE"),                                                    \
+      "a key of the file, with another value; may be repeated: --set max-update=100")              \
     X(I64, jobs, "", FTH_RANGE(1, 1024), "runs at a time; default: jobs of the file, or 1")        \
     X(I64, limit, "10000", FTH_RANGE(1, 100000), "runs that a grid may have")                      \
     X(BOOL, dry_run, "false", FTH_ANY, "print the runs and do nothing")                            \
@@ -135,7 +137,7 @@ static fth_err check_options(const sweep *s) {
 /* ---- reading ---- */
 
 static fth_err open_sweep(sweep *s, const char *file) {
-    FTH_TRY(fth_sweep_spec_read(&s->spec, file));
+    FTH_TRY(fth_sweep_spec_read(&s->spec, file, s->o->set.items, s->o->set.count));
     FTH_TRY(check_methods(s));
     FTH_TRY(fth_sweep_grid_make(&s->spec, FTH_DEFAULT_METHOD, s->o->limit, &s->grid));
     if (s->o->out[0])

@@ -7,6 +7,8 @@
 
 void fth_table_fini(fth_table *t) {
     for (int32_t i = 0; i < t->n_subjects; i++) free(t->subject[i].label);
+    for (int32_t i = 0; i < t->n_words; i++) free(t->word[i]);
+    free(t->word);
     free(t->subject);
     free(t->row);
     *t = (fth_table){0};
@@ -53,7 +55,7 @@ static fth_err add_number(fth_str *out, double x) {
 }
 
 fth_err fth_table_csv(const fth_table *t, fth_str *out) {
-    FTH_TRY(fth_str_addf(out, "method,N,M,d,step,stack,index,%s\n", t->columns));
+    FTH_TRY(fth_str_addf(out, FTH_TABLE_HEAD "%s\n", t->columns));
     for (int64_t i = 0; i < t->n; i++) {
         const fth_probe_row *r = &t->row[i];
         const fth_probe_name *s = &t->subject[r->subject];

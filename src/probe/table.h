@@ -13,7 +13,7 @@ typedef struct fth_probe_row {
     fth_stack stack;
     int32_t index;
     int64_t step;
-    const char *word;                 /* an own column of text, static; NULL: none */
+    const char *word;                 /* an own column of text, static or the table's; NULL: none */
     double number[FTH_PROBE_NUMBERS]; /* the analysis's own columns */
 } fth_probe_row;
 
@@ -34,7 +34,12 @@ typedef struct fth_table {
     int32_t n_subjects;
     fth_probe_row *row; /* [n] */
     int64_t n, capacity;
+    char **word; /* [n_words] those that were read from a file */
+    int32_t n_words;
 } fth_table;
+
+/* The columns that every row begins with. */
+#define FTH_TABLE_HEAD "method,N,M,d,step,stack,index,"
 
 void fth_table_fini(fth_table *t);
 

@@ -62,7 +62,7 @@ static fth_err numbers(const fth_sweep_spec *s, const fth_yaml_entry *e, const c
 }
 
 static fth_err read_jobs(fth_sweep_spec *s, const fth_yaml_entry *e) {
-    const char *text;
+    const char *text = "";
     char *end;
     FTH_TRY(one_value(s, e, &text));
     s->jobs = strtoll(text, &end, 10);
@@ -182,12 +182,26 @@ static const fth_yaml_entry *find(const fth_yaml_entry *e, const char *key) {
     return e;
 }
 
-/* Takes the entries of a file, but for those whose key `over` has as well. */
-static fth_err take_entries(fth_sweep_spec *s, const char *file, const fth_yaml_entry *first,
-                            const fth_yaml_entry *over) {
-    s->reading = file;
-    for (const fth_yaml_entry *e = first; e; e = e->next) {
-        bool own = find(over, e->key) || strcmp(e->key, "base") == 0;
+/* Entries from one place, and those that count before them. */
+typedef struct layer {
+    const char *file;
+    fth_yaml_entry *first;
+    const struct layer *over;
+} layer;
+
+/* Do entries above say something else about this key? A data set takes the place of how one is
+ * made. */
+static bool replaced(const layer *l, const char *key) {
+    bool making = strcmp(key, "corpus") == 0 || strcmp(key, "prepare") == 0;
+    for (const layer *o = l->over; o; o = o->over)
+        if (find(o->first, key) || (making && find(o->first, "data"))) return true;
+    return false;
+}
+
+static fth_err take_entries(fth_sweep_spec *s, const layer *l) {
+    s->reading = l->file;
+    for (const fth_yaml_entry *e = l->first; e; e = e->next) {
+        bool own = replaced(l, e->key) || strcmp(e->key, "base") == 0;
         if (!own) FTH_TRY(read_own(s, e, &own));
         if (!own) FTH_TRY(read_factor(s, e));
     }
@@ -207,7 +221,7 @@ static fth_err read_entries(fth_sweep_spec *s, const char *file, fth_yaml_entry 
 static fth_err read_base(fth_sweep_spec *s, const fth_yaml_entry *first, const char **file,
                          fth_yaml_entry **base) {
     const fth_yaml_entry *e = find(first, "base");
-    const char *name, *slash = strrchr(s->file, '/');
+    const char *name = "", *slash = strrchr(s->file, '/');
     *base = NULL;
     if (!e) return FTH_OK;
     s->reading = s->file;
@@ -222,26 +236,51 @@ static fth_err read_base(fth_sweep_spec *s, const fth_yaml_entry *first, const c
     return fth_fail(FTH_BAD_INPUT, "%s: base: a base has no base of its own", *file);
 }
 
-static fth_err read_both(fth_sweep_spec *s) {
-    fth_yaml_entry *first, *base;
-    const char *base_file = NULL;
-    FTH_TRY(read_entries(s, s->file, &first));
-    FTH_TRY(read_base(s, first, &base_file, &base));
+/* KEY=VALUE of the command line, as YAML. */
+static fth_err read_sets(fth_sweep_spec *s, const char *const *set, size_t n,
+                         fth_yaml_entry **first) {
+    fth_str text = {0};
+    fth_err err = FTH_OK;
+    for (size_t i = 0; i < n && err == FTH_OK; i++) {
+        const char *equals = strchr(set[i], '=');
+        if (!equals || equals == set[i] || strchr(set[i], '\n'))
+            err = fth_fail(FTH_USAGE,
+                           "--set %.80s: must be KEY=VALUE, as lr=0.001 or \"lr=[1e-3, 2e-3]\"",
+                           set[i]);
+        else if (strncmp(set[i], "base=", 5) == 0)
+            err = fth_fail(FTH_USAGE, "--set %.80s: the base of a file is the file's own", set[i]);
+        else
+            err = fth_str_addf(&text, "%.*s: %s\n", (int)(equals - set[i]), set[i], equals + 1);
+    }
+    *first = NULL;
+    if (err == FTH_OK && text.length)
+        err = fth_yaml_read("--set", text.text, text.length, &s->arena, first);
+    fth_str_fini(&text);
+    return err;
+}
+
+static fth_err read_all(fth_sweep_spec *s, const char *const *set, size_t n_set) {
+    layer sets = {.file = "--set"};
+    layer file = {.file = s->file, .over = &sets};
+    layer base = {.over = &file};
     size_t n = 1;
-    for (const fth_yaml_entry *e = first; e; e = e->next) n++;
-    for (const fth_yaml_entry *e = base; e; e = e->next) n++;
+    FTH_TRY(read_sets(s, set, n_set, &sets.first));
+    FTH_TRY(read_entries(s, s->file, &file.first));
+    FTH_TRY(read_base(s, file.first, &base.file, &base.first));
+    for (const layer *l = &base; l; l = l->over)
+        for (const fth_yaml_entry *e = l->first; e; e = e->next) n++;
     s->factor = fth_arena_alloc(&s->arena, n * sizeof *s->factor);
     if (!s->factor) return no_memory(s);
-    FTH_TRY(take_entries(s, base_file, base, first));
-    FTH_TRY(take_entries(s, s->file, first, NULL));
+    for (const layer *l = &base; l; l = l->over) FTH_TRY(take_entries(s, l));
     return set_defaults(s);
 }
 
-fth_err fth_sweep_spec_read(fth_sweep_spec *s, const char *file) {
+fth_err fth_sweep_spec_read(fth_sweep_spec *s, const char *file, const char *const *set,
+                            size_t n_set) {
     *s = (fth_sweep_spec){0};
     fth_arena_init(&s->arena);
     s->file = fth_arena_strdup(&s->arena, file);
-    return s->file ? read_both(s) : fth_fail(FTH_NO_MEMORY, "no memory for a sweep");
+    return s->file ? read_all(s, set, n_set) : fth_fail(FTH_NO_MEMORY, "no memory for a sweep");
 }
 
 void fth_sweep_spec_fini(fth_sweep_spec *s) {

@@ -42,8 +42,10 @@ typedef struct fth_sweep_spec {
     fth_arena arena; /* owns all of it */
 } fth_sweep_spec;
 
-/* Reads the file. FTH_BAD_INPUT, FTH_NOT_FOUND: named with its line. */
-fth_err fth_sweep_spec_read(fth_sweep_spec *s, const char *file);
+/* Reads the file. set: [n_set] "KEY=VALUE", which count where the file says otherwise. FTH_USAGE,
+ * FTH_BAD_INPUT, FTH_NOT_FOUND: named with its line. */
+fth_err fth_sweep_spec_read(fth_sweep_spec *s, const char *file, const char *const *set,
+                            size_t n_set);
 void fth_sweep_spec_fini(fth_sweep_spec *s);
 
 /* One run of the grid. */
