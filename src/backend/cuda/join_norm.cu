@@ -21,29 +21,18 @@ template <class T> struct join_args {
     const fth_cuda_step *step;
 };
 
-/* What a thread has of a row, as it lies in memory. */
-template <class T, int CHUNKS> struct join_row { raw8<T> x[CHUNKS], f[CHUNKS]; };
-
-/* A row of the tail is fetched too: it holds something finite. */
+/* A thread's pieces of a row, as they lie in memory. A row of the tail is fetched too: it holds
+ * something finite. */
 template <class T, int GROUP, int CHUNKS, bool WIDE>
-__device__ __forceinline__ void fetch(const join_args<T> &a, int64_t row, int lane,
-                                      join_row<T, CHUNKS> *r) {
+__device__ __forceinline__ void fetch(const join_args<T> &a, const T *row, int lane,
+                                      raw8<T> pieces[CHUNKS]) {
 #pragma unroll
     for (int k = 0; k < CHUNKS; k++) {
-        const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
+        const int chunk = lane + k * GROUP, column = chunk * 8;
         if (chunk < a.chunks)
-            r->x[k].load(a.x + row * a.ld_x + column, WIDE, n);
+            pieces[k].load(row + column, WIDE, min(8, a.width - column));
         else
-            r->x[k].zero();
-    }
-    if (!a.f) return; /* norm */
-#pragma unroll
-    for (int k = 0; k < CHUNKS; k++) {
-        const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
-        if (chunk < a.chunks)
-            r->f[k].load(a.f + row * a.ld_f + column, WIDE, n);
-        else
-            r->f[k].zero();
+            pieces[k].zero();
     }
 }
 
@@ -96,8 +85,9 @@ __global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP, GROUP == 32 && CHUN
     const int lane = (int)threadIdx.x % GROUP;
     const int64_t row = (int64_t)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;
     if (row >= a.rows.capacity) return;
-    join_row<T, CHUNKS> raw;
-    fetch<T, GROUP, CHUNKS, WIDE>(a, row, lane, &raw);
+    raw8<T> x[CHUNKS], f[CHUNKS];
+    fetch<T, GROUP, CHUNKS, WIDE>(a, a.x + row * a.ld_x, lane, x);
+    if (a.f) fetch<T, GROUP, CHUNKS, WIDE>(a, a.f + row * a.ld_f, lane, f);
     if (row >= rows_now(a.step, a.rows)) {
         zero_row(a, row, lane, GROUP);
         return;
@@ -109,7 +99,7 @@ __global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP, GROUP == 32 && CHUN
     for (int k = 0; k < CHUNKS; k++) {
         const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
         if (chunk >= a.chunks) continue;
-        join8<T, WIDE>(a, scalar, row, column, n, raw.x[k], raw.f[k], z[k]);
+        join8<T, WIDE>(a, scalar, row, column, n, x[k], f[k], z[k]);
         if (a.z) store8(a.z + row * a.ld_z + column, WIDE, n, z[k]);
 #pragma unroll
         for (int i = 0; i < 8; i++) sum += i < n ? z[k][i] : 0.0f;
