@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "backend/cpu/quantize.h"
+#include "backend/cpu/packed.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -198,8 +198,8 @@ static const fth_backend cpu_backend = {
     .memory = fth_cpu_memory,
     .run = run,
     .quantize = quantize,
-    .prepare = fth_cpu_quantize,
-    .unprepare = fth_cpu_unquantize,
+    .prepare = fth_cpu_pack,
+    .unprepare = fth_cpu_unpack,
     .sum_squares = sum_squares,
     .adam = adam,
     .refresh_weights = refresh_weights,

@@ -28,6 +28,9 @@ typedef struct fth_cpu_table {
     void (*refresh)(const fth_arenas *a, const fth_team *team);
     void (*range_sums)(const fth_arenas *a, const fth_adam *args, double *out,
                        const fth_team *team);
+    /* Rows of weights [n, k] as panels [panels][k][panel_columns], filled up with 0 (packed.h). */
+    int64_t panel_columns;
+    void (*pack_panels)(const fth_tensor *w, fth_share panels, void *to);
 } fth_cpu_table;
 
 typedef struct fth_cpu {

@@ -74,7 +74,7 @@ static void finish_panel(const gemm *g, const fth_int8 *w, const areas *s, bool 
 
 void FTH_NAME(linear_int8)(const fth_exec *ex, const gemm *g, const fth_int8 *w,
                            const fth_team *team) {
-    const fth_int8_path *path = ((const fth_quantized *)ex->own)->path;
+    const fth_int8_path *path = ((const fth_packed *)ex->own)->path;
     areas s = areas_of(ex, team, g->m, g->k);
     const int64_t padded = w->groups * FTH_INT8_DEPTH;
     const int bias = path->biased ? 128 : 0;
