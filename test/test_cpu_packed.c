@@ -21,7 +21,7 @@ static void assert_ok(fth_err err) {
 
 /* ---- products ---- */
 
-static const char *const paths[] = {"plain", "avx2", "vnni"};
+static const char *const paths[] = {"plain", "avx2", "vnni", "amx", "plain-amx"};
 enum { N_PATHS = sizeof paths / sizeof *paths };
 
 static void try_path(const fth_int8_path *path, int64_t m, int64_t groups) {
@@ -59,14 +59,14 @@ static void try_path(const fth_int8_path *path, int64_t m, int64_t groups) {
 
 static void products_are_exact(void **state) {
     (void)state;
-    static const int64_t rows[] = {1, 2, 3, 5, 6, 7, 11, 12, 13, 32, FTH_INT8_ROWS};
+    static const int64_t rows[] = {1, 2, 3, 5, 6, 7, 11, 12, 13, 16, 23, 32, 48, 51, FTH_INT8_ROWS};
     int tried = 0;
     for (int p = 0; p < N_PATHS; p++) {
         const fth_int8_path *path = fth_int8_path_named(paths[p]);
         if (!path) continue;
         assert_string_equal(path->name, paths[p]);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            try_path(path, rows[i], 1 + 16 * (int)i);
+            try_path(path, rows[i], path->groups * (1 + 16 * (int)i / (int)path->groups));
         tried++;
     }
     assert_true(tried > 0);
@@ -77,8 +77,12 @@ static void paths_follow_the_instruction_set(void **state) {
     (void)state;
     assert_string_equal(fth_int8_path_for("plain")->name, "plain");
     if (fth_int8_path_named("avx2")) assert_string_equal(fth_int8_path_for("avx2")->name, "avx2");
-    const fth_int8_path *vnni = fth_int8_path_named("vnni");
+    assert_string_equal(fth_int8_path_for("plain-amx")->name, "plain-amx");
+    assert_string_equal(fth_int8_path_for("avx512-plain-amx")->name, "plain-amx");
+    const fth_int8_path *vnni = fth_int8_path_named("vnni"), *amx = fth_int8_path_named("amx");
     if (vnni) assert_ptr_equal(fth_int8_path_for("avx512"), vnni);
+    if (vnni) assert_ptr_equal(fth_int8_path_for("amx"), amx ? amx : vnni);
+    if (vnni) assert_ptr_equal(fth_int8_path_for(NULL), amx ? amx : vnni);
 }
 
 /* ---- linear maps ---- */
@@ -215,9 +219,10 @@ static void maps_agree_with_their_numbers(void **state) {
     } cases[] = {{1, 1, 1, FTH_ACT_NONE},     {1, 512, 130, FTH_ACT_RELU},
                  {2, 63, 64, FTH_ACT_NONE},   {32, 129, 65, FTH_ACT_RELU},
                  {97, 40, 200, FTH_ACT_NONE}, {200, 16, 33, FTH_ACT_NONE}};
-    static const char *const isas[] = {"plain", "avx2", "avx512"};
+    static const char *const isas[] = {"plain", "avx2", "avx512", "plain-amx", "avx512-plain-amx",
+                                       "amx"};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (int i = 0; i < 3; i++) {
+        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
             if (!has(isas[i], FTH_FP32)) continue;
             for (int threads = 1; threads <= 3; threads++)
                 try_map(isas[i], FTH_FP32, threads, cases[c].m, cases[c].k, cases[c].n,

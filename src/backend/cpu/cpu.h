@@ -36,6 +36,7 @@ typedef struct fth_cpu_table {
 typedef struct fth_cpu {
     fth_device base;
     const fth_cpu_table *table;
+    const char *isa; /* that was asked for; NULL: the best */
     fth_pool *pool;
     const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: not used */
     const fth_int8_path *int8; /* how weights of 8 bits are multiplied; NULL: weights stay whole */
@@ -44,6 +45,7 @@ typedef struct fth_cpu {
 
 /* The kernels of an instruction set, and the unit that multiplies pairs of bf16 with it. */
 typedef struct fth_cpu_choice {
+    const char *name; /* that was asked for; NULL: the best */
     const fth_cpu_table *table;
     const fth_pairs_path *pairs; /* NULL: none, or not for this precision */
 } fth_cpu_choice;

@@ -51,7 +51,7 @@ static int64_t find_maps(const fth_exec *ex, fth_packed *q, int64_t *widest) {
         fth_int8 *map = &q->map[ex->graph->op[i].in[LINEAR_W]];
         if (map->n) continue; /* a second reader */
         map->n = w->rows;
-        bytes += fth_int8_bytes(w->rows, w->width);
+        bytes += fth_int8_bytes(q->path, w->rows, w->width);
         if (w->width > *widest) *widest = w->width;
     }
     return bytes;
@@ -73,8 +73,8 @@ static fth_err quantize(fth_exec *ex, const fth_int8_path *path) {
     for (fth_val v = 1; v < ex->graph->n_values; v++) {
         if (!q->map[v].n) continue;
         const fth_tensor *w = &ex->tensor[v];
-        fth_int8_place(&q->map[v], w->rows, w->width, at);
-        at += fth_int8_bytes(w->rows, w->width);
+        fth_int8_place(q->path, &q->map[v], w->rows, w->width, at);
+        at += fth_int8_bytes(q->path, w->rows, w->width);
         fth_pool_run(cpu->pool, pack_part, &(packing){w, &q->map[v], rows});
     }
     free(rows);

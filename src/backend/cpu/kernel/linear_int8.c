@@ -12,8 +12,9 @@ typedef struct areas {
 
 enum { SUMS = FTH_INT8_ROWS * FTH_INT8_COLUMNS };
 
+/* Whole lines: also enough for the paths that fill up groups. */
 static int64_t row_bytes(int64_t k) {
-    return (fth_int8_groups(k) * FTH_INT8_DEPTH + 63) / 64 * 64;
+    return (k + 63) / 64 * 64;
 }
 
 int64_t FTH_NAME(linear_int8_bytes)(const fth_device *dev, int64_t rows_, int64_t k) {
