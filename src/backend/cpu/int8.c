@@ -226,8 +226,8 @@ static bool has_amx(void) {
 
 /* ---- choosing ---- */
 
+/* Best first; what stands behind plain has to be asked for. */
 static const fth_int8_path paths[] = {
-    /* best first; what stands behind plain has to be asked for */
 #ifdef FTH_CPU_X86
     {"amx", true, TILE_GROUPS, has_amx, product_amx},
     {"vnni", true, 1, has_vnni, product_vnni},
