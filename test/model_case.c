@@ -70,7 +70,10 @@ void model_case_init(model_case *m, const fth_config *c, const char *device, int
     fth_trainer_spec size = {
         .src_tokens = 9, .tgt_tokens = 8, .max_len = 9, .memory_budget = memory_budget};
     if (fth_model_init(&m->model, c) != FTH_OK) fail_msg("%s", fth_error_message());
-    assert_int_equal(fth_device_open(device, "fp32", threads, &m->device), FTH_OK);
+    const bool bf16 = strcmp(device, "cpu-bf16") == 0;
+    if (fth_device_open(bf16 ? "cpu" : device, bf16 ? "bf16" : "fp32", threads, &m->device) !=
+        FTH_OK)
+        fail_msg("%s", fth_error_message());
     if (fth_trainer_init(&m->trainer, &m->model, m->device, &recipe, &size) != FTH_OK)
         fail_msg("%s: %s", c->method, fth_error_message());
     m->flat = malloc(sizeof *m->flat * (size_t)m->model.params.size);

@@ -39,13 +39,26 @@ small="--encoder-layers 1 --decoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2
     expect 2 "$fathom" bench generate $small --max-positions 10 --length 11
 }
 
-# every instruction set gives the same tokens as ref, whole and in 8 bits
+# every instruction set gives the same tokens as the best one, whole and in 8 bits; bf16 runs on all of them
+# tokens ISA FILE OPTIONS: false when the machine lacks the instruction set
 # shellcheck disable=SC2086
+tokens() {
+    isa=$1 file=$2
+    shift 2
+    FATHOM_CPU_ISA=$isa "$fathom" bench generate $small --batch 19 --length 6 --repeats 1 --device cpu --tokens "$file" "$@" \
+        >/dev/null 2>"$tree/err" && return
+    grep -q "instruction set $isa: this machine lacks it" "$tree/err" || fail "$isa $*: $(cat "$tree/err")"
+    return 1
+}
 for how in none int8; do
-    expect 0 "$fathom" bench generate $small --length 6 --repeats 1 --device cpu --quantize $how --tokens "$tree/best"
-    FATHOM_CPU_ISA=plain expect 0 "$fathom" bench generate $small --length 6 --repeats 1 --device cpu \
-        --quantize $how --tokens "$tree/plain"
-    cmp "$tree/best" "$tree/plain"
+    # shellcheck disable=SC2086
+    expect 0 "$fathom" bench generate $small --batch 19 --length 6 --repeats 1 --device cpu --quantize $how --tokens "$tree/best"
+    for isa in plain avx2 avx512 plain-bf16 plain-amx avx512-plain-amx avx512-bf16 amx; do
+        rm -f "$tree/tokens"
+        ! tokens "$isa" "$tree/tokens" --quantize $how || cmp "$tree/best" "$tree/tokens" || fail "$isa, $how: other tokens"
+        ! tokens "$isa" "$tree/tokens" --quantize $how --precision bf16 || [ "$(wc -l <"$tree/tokens")" -eq 19 ] ||
+            fail "$isa, $how, bf16: not 19 lines"
+    done
 done
 
 expect 0 "$fathom" bench gemm --shape 5x7x9 --shape 1x64x64 --threads 2 --json

@@ -21,14 +21,16 @@
 
 enum { MAX_ARGS = 64 };
 
-static void run_trace(const char *folder, const char *device, const char *out) {
+static void run_trace(const char *folder, const char *device, const char *precision,
+                      const char *out) {
     char *path = fth_strdup_printf("%s/case.json", folder);
     char *batch = fth_strdup_printf("%s/batch.safetensors", folder);
     json_t *json = NULL;
     assert_int_equal(fth_json_load(path, &json), FTH_OK);
-    const char *argv[MAX_ARGS] = {FATHOM_PROGRAM, "trace", folder,     "--batch", batch,
-                                  "--out",        out,     "--device", device};
-    int n = 9;
+    const char *argv[MAX_ARGS] = {FATHOM_PROGRAM, "trace",       folder,   "--batch",
+                                  batch,          "--out",       out,      "--device",
+                                  device,         "--precision", precision};
+    int n = 11;
     size_t i;
     json_t *word;
     json_array_foreach(json_object_get(json, "args"), i, word) argv[n++] = json_string_value(word);
@@ -45,20 +47,26 @@ static void run_trace(const char *folder, const char *device, const char *out) {
     free(batch);
 }
 
-/* ||a - b|| / ||b||; tensors whose truth is rounding noise around 0 are compared absolutely. */
-static double distance(const fth_st_file *fa, const fth_st_tensor *a, const fth_st_file *fb,
-                       const fth_st_tensor *b) {
+/* Adds ||a - b||^2 and ||b||^2. */
+static void add_squares(const fth_st_file *fa, const fth_st_tensor *a, const fth_st_file *fb,
+                        const fth_st_tensor *b, double *difference, double *norm) {
     size_t n = fth_st_count(b);
     float *x = malloc(sizeof *x * (n + 1)), *y = malloc(sizeof *y * (n + 1));
     assert_int_equal(fth_st_to_f32(fa, a, x), FTH_OK);
     assert_int_equal(fth_st_to_f32(fb, b, y), FTH_OK);
-    double difference = 0, norm = 0;
     for (size_t i = 0; i < n; i++) {
-        difference += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
-        norm += (double)y[i] * y[i];
+        *difference += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
+        *norm += (double)y[i] * y[i];
     }
     free(x);
     free(y);
+}
+
+/* ||a - b|| / ||b||; tensors whose truth is rounding noise around 0 are compared absolutely. */
+static double distance(const fth_st_file *fa, const fth_st_tensor *a, const fth_st_file *fb,
+                       const fth_st_tensor *b) {
+    double difference = 0, norm = 0;
+    add_squares(fa, a, fb, b, &difference, &norm);
     return sqrt(difference) / (norm > 1e-10 ? sqrt(norm) : 1);
 }
 
@@ -82,18 +90,53 @@ static void compare(const char *name, const char *device, const char *got, const
     fth_st_close(b);
 }
 
+/* In bf16 a single small tensor may be anything: all of a kind count together. Gradients of models of
+ * width 8 to 16 are sums that nearly cancel in some cases; half of the cases have to be near. */
+static double compare_kinds(const char *name, const char *got, const char *wanted) {
+    static const struct {
+        const char *prefix;
+        double tolerance;
+    } kinds[] = {{"grad.", 0.3},   {"loss", 2e-2},  {"nll", 2e-2},   {"logits", 3e-2},
+                 {"hidden", 3e-2}, {"step.", 3e-2}, {"after.", 1e-2}};
+    fth_st_file *a = NULL, *b = NULL;
+    double gradient = 0;
+    assert_int_equal(fth_st_open(got, &a), FTH_OK);
+    assert_int_equal(fth_st_open(wanted, &b), FTH_OK);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        double difference = 0, norm = 0;
+        for (size_t i = 0; i < b->n; i++) {
+            if (strncmp(b->tensors[i].name, kinds[k].prefix, strlen(kinds[k].prefix)) != 0)
+                continue;
+            const fth_st_tensor *t = fth_st_find(a, b->tensors[i].name);
+            if (!t) fail_msg("%s in bf16: %s is missing", name, b->tensors[i].name);
+            add_squares(a, t, b, &b->tensors[i], &difference, &norm);
+        }
+        const double off = norm > 0 ? sqrt(difference / norm) : 0;
+        if (!(off <= kinds[k].tolerance))
+            fail_msg("%s in bf16: %s is off by %g", name, kinds[k].prefix, off);
+        if (k == 0) gradient = off;
+    }
+    fth_st_close(a);
+    fth_st_close(b);
+    return gradient;
+}
+
+/* tolerance 0: in bf16 */
 static void all_traces(const char *device, double tolerance) {
     DIR *dir = opendir(TEST_DIR "/golden/trace");
     assert_non_null(dir);
     char out[] = "/tmp/fathom-trace-XXXXXX";
     assert_return_code(close(mkstemp(out)), 0);
-    int cases = 0;
+    int cases = 0, near = 0;
     for (struct dirent *e; (e = readdir(dir));) {
         if (e->d_name[0] == '.') continue;
         char *folder = fth_strdup_printf("%s/golden/trace/%s", TEST_DIR, e->d_name);
         char *wanted = fth_strdup_printf("%s/expected.safetensors", folder);
-        run_trace(folder, device, out);
-        compare(e->d_name, device, out, wanted, tolerance);
+        run_trace(folder, device, tolerance > 0 ? "fp32" : "bf16", out);
+        if (tolerance > 0)
+            compare(e->d_name, device, out, wanted, tolerance);
+        else
+            near += compare_kinds(e->d_name, out, wanted) < 2e-2;
         free(folder);
         free(wanted);
         cases++;
@@ -101,6 +144,7 @@ static void all_traces(const char *device, double tolerance) {
     closedir(dir);
     unlink(out);
     assert_true(cases >= 17 * 3);
+    assert_true(tolerance > 0 || near >= cases / 2);
 }
 
 static void traces_on_ref(void **state) {
@@ -111,6 +155,11 @@ static void traces_on_ref(void **state) {
 static void traces_on_cpu(void **state) {
     (void)state;
     all_traces("cpu", 1e-4);
+}
+
+static void traces_in_bf16(void **state) {
+    (void)state;
+    all_traces("cpu", 0);
 }
 
 /* ---- initial values ---- */
@@ -169,8 +218,8 @@ static void init_rules(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(traces_on_ref),
-                                       cmocka_unit_test(traces_on_cpu),
-                                       cmocka_unit_test(init_rules)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traces_on_ref), cmocka_unit_test(traces_on_cpu),
+        cmocka_unit_test(traces_in_bf16), cmocka_unit_test(init_rules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

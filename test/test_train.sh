@@ -41,6 +41,11 @@ expect 0 $train --save-dir cut
 cmp -s whole/$last cut/$last || fail "a run in two parts has other weights"
 cmp -s whole/checkpoints/last/optimizer.safetensors cut/checkpoints/last/optimizer.safetensors ||
     fail "a run in two parts has other moments"
+expect 0 $train --save-dir half --precision bf16
+expect 0 $train --save-dir half-cut --precision bf16 --max-update 11
+expect 0 $train --save-dir half-cut --precision bf16
+cmp -s half/$last half-cut/$last || fail "a run in two parts in bf16 has other weights"
+expect 0 "$fathom" evaluate half/checkpoints/last data --precision bf16
 
 slow="$train --save-dir slow --max-update 100000 --save-interval-updates 3"
 for signal in INT TERM KILL; do

@@ -17,7 +17,8 @@ struct fth_stepper {
     uint8_t *used;       /* [n_slots] */
     int32_t *ids, *pos, *slot, *length; /* [rows] */
     int32_t *offsets;                   /* [sentences + 1] rows of each sentence */
-    float *logits;                      /* [rows, vocab] */
+    const float *direct; /* [rows, vocab] logits where the program has them; NULL: to be fetched */
+    float *logits;       /* [rows, vocab] fetched */
     fth_step numbers;
 };
 
@@ -57,8 +58,12 @@ static fth_err make_step(fth_stepper *s, const fth_arenas *arenas, const fth_val
     how.capacity[FTH_ROWS_TGT] = rows;
     how.capacity[FTH_ROWS_TGT_PAIRS] = rows * s->spec.length;
     how.capacity[FTH_ROWS_CROSS_PAIRS] = rows * (src > 0 ? src : 1);
+    const fth_class class = g.graph.value[g.logits].class;
     err = fth_program_new(s->device, &g.graph, &how, &s->step);
     free(shared);
+    const bool floats = (class == FTH_REAL ? s->device->real : s->device->full) == FTH_F32;
+    if (err == FTH_OK && s->device->backend->on_host && floats)
+        s->direct = fth_program_address(s->step, g.logits);
     return err;
 }
 
@@ -69,7 +74,7 @@ static fth_err make_arrays(fth_stepper *s) {
     s->used = calloc((size_t)s->n_slots, 1);
     s->ids = calloc(rows * 4, sizeof(int32_t));
     s->offsets = calloc((size_t)s->spec.sentences + 1, sizeof(int32_t));
-    s->logits = calloc(rows * vocab, sizeof(float));
+    s->logits = calloc(s->direct ? 1 : rows * vocab, sizeof(float));
     if (!s->history[0] || !s->history[1] || !s->used || !s->ids || !s->offsets || !s->logits)
         return fth_fail(FTH_NO_MEMORY, "no memory for generation");
     s->pos = s->ids + rows;
@@ -206,10 +211,10 @@ fth_err fth_stepper_step(fth_stepper *s, const fth_step_row *rows, int32_t n,
     FTH_TRY(take_slots(s, n));
     fth_batch batch = make_batch(s, rows, n);
     FTH_TRY(fth_program_run(s->step, &batch, &s->numbers));
-    FTH_TRY(fth_program_read_f32(s->step, s->logits_value, s->logits));
+    if (!s->direct) FTH_TRY(fth_program_read_f32(s->step, s->logits_value, s->logits));
     s->steps++;
     s->n_rows = n;
-    *logits = s->logits;
+    *logits = s->direct ? s->direct : s->logits;
     return FTH_OK;
 }
 

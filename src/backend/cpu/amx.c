@@ -9,19 +9,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TILES __attribute__((target("amx-tile,amx-bf16")))
+#define TILES __attribute__((target("amx-tile,amx-bf16,amx-int8")))
 
 enum {
     ASK_FOR_STATE = 0x1023, /* arch_prctl's ARCH_REQ_XCOMP_PERM */
     TILE_STATE = 18,        /* XFEATURE_XTILEDATA */
     BF16_BIT = 1 << 22,     /* of cpuid(7).edx */
-    TILE_BIT = 1 << 24
+    TILE_BIT = 1 << 24,
+    INT8_BIT = 1 << 25
 };
 
-static bool is_announced(void) {
+static bool is_announced(unsigned bit) {
     unsigned a, b, c, d;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-    return (d & BF16_BIT) && (d & TILE_BIT);
+    return (d & bit) && (d & TILE_BIT);
 }
 
 /* What ldtilecfg reads. */
@@ -45,7 +46,7 @@ TILES void fth_amx_end(void) {
 }
 
 /* Multiplies tiles of ones: every sum is 32. */
-TILES static bool multiplies(void) {
+TILES static bool multiplies_bf16(void) {
     uint16_t ones[16][32];
     float sums[16][16];
     for (int i = 0; i < 16; i++)
@@ -63,17 +64,46 @@ TILES static bool multiplies(void) {
     return true;
 }
 
-bool fth_amx_usable(void) {
-    if (!is_announced() || syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_STATE) != 0) return false;
+/* The first factor has no sign, the second one has: every sum is 64 * 255 * -1. */
+TILES static bool multiplies_int8(void) {
+    uint8_t bytes[16][64];
+    int32_t sums[16][16];
+    memset(bytes, 0xff, sizeof bytes);
+    fth_amx_begin();
+    _tile_zero(0);
+    _tile_loadd(1, bytes, 64);
+    _tile_loadd(2, bytes, 64);
+    _tile_dpbusd(0, 1, 2);
+    _tile_stored(0, sums, 64);
+    fth_amx_end();
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 16; j++)
+            if (sums[i][j] != -64 * 255) return false;
+    return true;
+}
+
+static bool is_usable(unsigned bit, bool (*multiplies)(void)) {
+    if (!is_announced(bit) || syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_STATE) != 0) return false;
     const pid_t child = fork();
     if (child == 0) _exit(multiplies() ? 0 : 1);
     int status = 1;
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
+bool fth_amx_usable(void) {
+    return is_usable(BF16_BIT, multiplies_bf16);
+}
+
+bool fth_amx_int8_usable(void) {
+    return is_usable(INT8_BIT, multiplies_int8);
+}
+
 #else
 
 bool fth_amx_usable(void) {
+    return false;
+}
+bool fth_amx_int8_usable(void) {
     return false;
 }
 void fth_amx_begin(void) {

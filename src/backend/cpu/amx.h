@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether bf16 tiles can be used in this process; asks the system for leave. */
+/* Whether tiles of bf16, or of 8 bits, can be used in this process; asks the system for leave. */
 bool fth_amx_usable(void);
+bool fth_amx_int8_usable(void);
 
 /* Gives this thread eight tiles of 16 rows of 64 bytes, and takes them back. */
 void fth_amx_begin(void);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "backend/cpu/quantize.h"
+#include "backend/cpu/packed.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -157,6 +157,7 @@ fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, 
                               .real = precision == FTH_PREC_BF16 ? FTH_BF16 : FTH_F32,
                               .full = FTH_F32},
                      .table = choice.table,
+                     .isa = choice.name,
                      .pairs = choice.pairs};
     fth_err err = fth_pool_new(threads, &cpu->pool);
     if (err != FTH_OK) {
@@ -176,7 +177,7 @@ static fth_err open_best(const fth_backend *self, fth_precision precision, int t
 
 static fth_err quantize(fth_device *dev) {
     fth_cpu *cpu = (fth_cpu *)dev;
-    cpu->int8 = fth_int8_path_for(cpu->table->isa);
+    cpu->int8 = fth_int8_path_for(cpu->isa);
     return FTH_OK;
 }
 
@@ -198,8 +199,8 @@ static const fth_backend cpu_backend = {
     .memory = fth_cpu_memory,
     .run = run,
     .quantize = quantize,
-    .prepare = fth_cpu_quantize,
-    .unprepare = fth_cpu_unquantize,
+    .prepare = fth_cpu_pack,
+    .unprepare = fth_cpu_unpack,
     .sum_squares = sum_squares,
     .adam = adam,
     .refresh_weights = refresh_weights,

@@ -28,11 +28,15 @@ typedef struct fth_cpu_table {
     void (*refresh)(const fth_arenas *a, const fth_team *team);
     void (*range_sums)(const fth_arenas *a, const fth_adam *args, double *out,
                        const fth_team *team);
+    /* Rows of weights [n, k] as panels [panels][k][panel_columns], filled up with 0 (packed.h). */
+    int64_t panel_columns;
+    void (*pack_panels)(const fth_tensor *w, fth_share panels, void *to);
 } fth_cpu_table;
 
 typedef struct fth_cpu {
     fth_device base;
     const fth_cpu_table *table;
+    const char *isa; /* that was asked for; NULL: the best */
     fth_pool *pool;
     const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: not used */
     const fth_int8_path *int8; /* how weights of 8 bits are multiplied; NULL: weights stay whole */
@@ -41,6 +45,7 @@ typedef struct fth_cpu {
 
 /* The kernels of an instruction set, and the unit that multiplies pairs of bf16 with it. */
 typedef struct fth_cpu_choice {
+    const char *name; /* that was asked for; NULL: the best */
     const fth_cpu_table *table;
     const fth_pairs_path *pairs; /* NULL: none, or not for this precision */
 } fth_cpu_choice;

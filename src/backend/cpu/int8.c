@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "backend/cpu/amx.h"
+
 #ifdef FTH_CPU_X86
 #include <immintrin.h>
 #endif
@@ -12,15 +14,15 @@ enum { GROUP = FTH_INT8_COLUMNS * FTH_INT8_DEPTH }; /* bytes of a panel's group 
 
 /* ---- packing ---- */
 
-int64_t fth_int8_bytes(int64_t n, int64_t k) {
+int64_t fth_int8_bytes(const fth_int8_path *path, int64_t n, int64_t k) {
     const int64_t columns = fth_int8_panels(n) * FTH_INT8_COLUMNS;
-    return columns * (fth_int8_groups(k) * FTH_INT8_DEPTH + (int64_t)sizeof(float) +
+    return columns * (fth_int8_groups(path, k) * FTH_INT8_DEPTH + (int64_t)sizeof(float) +
                       (int64_t)sizeof(int32_t));
 }
 
-void fth_int8_place(fth_int8 *w, int64_t n, int64_t k, void *data) {
+void fth_int8_place(const fth_int8_path *path, fth_int8 *w, int64_t n, int64_t k, void *data) {
     const int64_t columns = fth_int8_panels(n) * FTH_INT8_COLUMNS;
-    *w = (fth_int8){.n = n, .k = k, .groups = fth_int8_groups(k), .packed = data};
+    *w = (fth_int8){.n = n, .k = k, .groups = fth_int8_groups(path, k), .packed = data};
     w->scale = (float *)(void *)(w->packed + columns * w->groups * FTH_INT8_DEPTH);
     w->offset = (int32_t *)(void *)(w->scale + columns);
 }
@@ -43,19 +45,64 @@ void fth_int8_pack_row(fth_int8 *w, int64_t j, const float *row) {
 
 /* ---- plain ---- */
 
-static void product_plain(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *panel,
-                          int64_t groups, int32_t *sums) {
+static inline __attribute__((always_inline)) void plain_product(const bool biased, int64_t m,
+                                                                const uint8_t *x, int64_t ldx,
+                                                                const int8_t *panel, int64_t groups,
+                                                                int32_t *sums) {
     for (int64_t i = 0; i < m; i++, x += ldx, sums += FTH_INT8_COLUMNS) {
         memset(sums, 0, sizeof *sums * FTH_INT8_COLUMNS);
         for (int64_t g = 0; g < groups; g++) {
-            const int8_t *p = (const int8_t *)x + g * FTH_INT8_DEPTH, *q = panel + g * GROUP;
+            const int8_t *q = panel + g * GROUP;
+            int p[FTH_INT8_DEPTH];
+            for (int l = 0; l < FTH_INT8_DEPTH; l++) {
+                const uint8_t byte = x[g * FTH_INT8_DEPTH + l];
+                p[l] = biased ? byte : (int8_t)byte;
+            }
             for (int j = 0; j < FTH_INT8_COLUMNS; j++, q += FTH_INT8_DEPTH)
                 sums[j] += p[0] * q[0] + p[1] * q[1] + p[2] * q[2] + p[3] * q[3];
         }
     }
 }
 
-static const fth_int8_path plain = {"plain", false, product_plain};
+static void product_plain(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *panel,
+                          int64_t groups, int32_t *sums) {
+    plain_product(false, m, x, ldx, panel, groups, sums);
+}
+
+static bool always(void) {
+    return true;
+}
+
+/* ---- tiles: whole ones of 16 rows; rows that are left go where rows go without tiles ---- */
+
+enum { TILE_ROWS = 16, TILE_GROUPS = 16, SUMS_STRIDE = FTH_INT8_COLUMNS * (int)sizeof(int32_t) };
+
+/* Tiles as they lie in memory. */
+static void dot_plain(void *sum, const void *a, const void *b) {
+    int32_t c[16][16];
+    uint8_t x[16][64];
+    int8_t y[16][64]; /* [group][column][4] */
+    memcpy(c, sum, sizeof c);
+    memcpy(x, a, sizeof x);
+    memcpy(y, b, sizeof y);
+    for (int i = 0; i < 16; i++)
+        for (int l = 0; l < 64; l++)
+            for (int j = 0; j < 16; j++) c[i][j] += x[i][l] * y[l / 4][4 * j + l % 4];
+    memcpy(sum, c, sizeof c);
+}
+
+#define NAME(x)   plain_##x
+#define DOT_PLAIN dot_plain
+#include "backend/cpu/tiles_plain.h"
+#undef NAME
+
+static void product_plain_amx(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *panel,
+                              int64_t groups, int32_t *sums) {
+    const int64_t whole = m / TILE_ROWS * TILE_ROWS;
+    if (whole) plain_tiles(whole, x, ldx, panel, groups, sums, SUMS_STRIDE, false);
+    plain_product(true, m - whole, x + whole * ldx, ldx, panel, groups,
+                  sums + whole * FTH_INT8_COLUMNS);
+}
 
 #ifdef FTH_CPU_X86
 
@@ -95,8 +142,6 @@ __attribute__((target("avx2"))) static void product_avx2(int64_t m, const uint8_
                 _mm256_storeu_si256((__m256i *)(sums + half + 8 * j), acc[j]);
         }
 }
-
-static const fth_int8_path avx2 = {"avx2", false, product_avx2};
 
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2");
@@ -152,27 +197,66 @@ VNNI static void product_vnni(int64_t m, const uint8_t *x, int64_t ldx, const in
     }
 }
 
-static const fth_int8_path vnni = {"vnni", true, product_vnni};
-
 static bool has_vnni(void) {
     return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl");
+}
+
+/* ---- AMX ---- */
+
+#define NAME(x) amx_##x
+#define ON      __attribute__((target("amx-tile,amx-int8")))
+#define DOT_AMX _tile_dpbusd
+#include "backend/cpu/tiles_amx.h"
+
+static void product_amx(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *panel,
+                        int64_t groups, int32_t *sums) {
+    const int64_t whole = m / TILE_ROWS * TILE_ROWS;
+    if (whole) amx_tiles(whole, x, ldx, panel, groups, sums, SUMS_STRIDE, false);
+    if (m > whole)
+        product_vnni(m - whole, x + whole * ldx, ldx, panel, groups,
+                     sums + whole * FTH_INT8_COLUMNS);
+}
+
+static bool has_amx(void) {
+    return has_vnni() && fth_amx_int8_usable();
 }
 
 #endif
 
 /* ---- choosing ---- */
 
-const fth_int8_path *fth_int8_path_named(const char *name) {
+/* Best first; what stands behind plain has to be asked for. */
+static const fth_int8_path paths[] = {
 #ifdef FTH_CPU_X86
-    if (strcmp(name, vnni.name) == 0) return has_vnni() ? &vnni : NULL;
-    if (strcmp(name, avx2.name) == 0) return has_avx2() ? &avx2 : NULL;
+    {"amx", true, TILE_GROUPS, has_amx, product_amx},
+    {"vnni", true, 1, has_vnni, product_vnni},
+    {"avx2", false, 1, has_avx2, product_avx2},
 #endif
-    return strcmp(name, plain.name) == 0 ? &plain : NULL;
+    {"plain", false, 1, always, product_plain},
+    {"plain-amx", true, TILE_GROUPS, always, product_plain_amx},
+};
+enum { N_PATHS = sizeof paths / sizeof *paths };
+
+const fth_int8_path *fth_int8_path_named(const char *name) {
+    for (int i = 0; i < N_PATHS; i++)
+        if (strcmp(name, paths[i].name) == 0) return paths[i].present() ? &paths[i] : NULL;
+    return NULL;
 }
 
+/* From a name on the paths are tried in order. */
 const fth_int8_path *fth_int8_path_for(const char *isa) {
-    const fth_int8_path *best = fth_int8_path_named(strcmp(isa, "avx512") == 0 ? "vnni" : isa);
-    if (!best && strcmp(isa, "plain") != 0) best = fth_int8_path_named("avx2");
-    return best ? best : &plain;
+    static const struct {
+        const char *isa, *path;
+    } first[] = {{"plain", "plain"},         {"plain-bf16", "plain"},
+                 {"avx2", "avx2"},           {"avx512", "vnni"},
+                 {"avx512-bf16", "vnni"},    {"avx512-plain-bf16", "vnni"},
+                 {"plain-amx", "plain-amx"}, {"avx512-plain-amx", "plain-amx"}};
+    const char *from = paths[0].name;
+    for (size_t i = 0; isa && i < sizeof first / sizeof *first; i++)
+        if (strcmp(isa, first[i].isa) == 0) from = first[i].path;
+    int i = 0;
+    while (i < N_PATHS - 1 && strcmp(paths[i].name, from) != 0) i++;
+    while (!paths[i].present()) i++;
+    return &paths[i];
 }

@@ -32,26 +32,32 @@ typedef void fth_int8_product(int64_t m, const uint8_t *x, int64_t ldx, const in
 /* One way to multiply. */
 typedef struct fth_int8_path {
     const char *name;
-    bool biased; /* x holds p + 128: its unit wants one factor without a sign */
+    bool biased;    /* x holds p + 128: its unit wants one factor without a sign */
+    int64_t groups; /* the groups of a panel are a multiple of this */
+    bool (*present)(void);
     fth_int8_product *product;
 } fth_int8_path;
 
-/* A path by name ("plain", "avx2", "vnni"), or the best one that an instruction set and this machine
- * allow ("avx512" has vnni where the machine does). NULL: the machine lacks it. */
+/* A path by name: "plain", "avx2", "vnni", "amx", or the last one's twin "plain-amx". NULL: there is no
+ * such path, or the machine lacks its unit. */
 const fth_int8_path *fth_int8_path_named(const char *name);
+
+/* The best path that an instruction set (cpu.h; NULL: any) and this machine allow: "avx512" has vnni
+ * where the machine does. */
 const fth_int8_path *fth_int8_path_for(const char *isa);
 
 static inline int64_t fth_int8_panels(int64_t n) {
     return (n + FTH_INT8_COLUMNS - 1) / FTH_INT8_COLUMNS;
 }
 
-static inline int64_t fth_int8_groups(int64_t k) {
-    return (k + FTH_INT8_DEPTH - 1) / FTH_INT8_DEPTH;
+static inline int64_t fth_int8_groups(const fth_int8_path *path, int64_t k) {
+    const int64_t groups = (k + FTH_INT8_DEPTH - 1) / FTH_INT8_DEPTH;
+    return (groups + path->groups - 1) / path->groups * path->groups;
 }
 
 /* Bytes of a map's panels, scales and offsets, and how they lie in them. */
-int64_t fth_int8_bytes(int64_t n, int64_t k);
-void fth_int8_place(fth_int8 *w, int64_t n, int64_t k, void *data);
+int64_t fth_int8_bytes(const fth_int8_path *path, int64_t n, int64_t k);
+void fth_int8_place(const fth_int8_path *path, fth_int8 *w, int64_t n, int64_t k, void *data);
 
 /* Row j of W as 8 bits, into its place; row: [k]. */
 void fth_int8_pack_row(fth_int8 *w, int64_t j, const float *row);

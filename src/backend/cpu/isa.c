@@ -54,7 +54,9 @@ fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice
         if (name ? strcmp(name, x->name) != 0 : x->pairs && precision != FTH_PREC_BF16) continue;
         const fth_pairs_path *pairs = x->pairs ? fth_pairs_path_named(x->pairs) : NULL;
         if (x->present() && (pairs || !x->pairs)) {
-            *out = (fth_cpu_choice){x->table[precision], precision == FTH_PREC_BF16 ? pairs : NULL};
+            *out = (fth_cpu_choice){.name = name ? x->name : NULL,
+                                    .table = x->table[precision],
+                                    .pairs = precision == FTH_PREC_BF16 ? pairs : NULL};
             return FTH_OK;
         }
         if (name) return fth_fail(FTH_USAGE, "instruction set %s: this machine lacks it", name);

@@ -74,17 +74,8 @@ static inline sixteen dot_sixteen(sixteen sum, sixteen_pairs x, sixteen_pairs y)
 
 /* ---- tiles, in plain C ---- */
 
-typedef struct plain_tile {
-    unsigned char row[16][64];
-} plain_tile;
-
-static void load_plain(plain_tile *t, const void *from, int64_t stride) {
-    for (int i = 0; i < 16; i++) memcpy(t->row[i], (const char *)from + i * stride, 64);
-}
-static void store_plain(const plain_tile *t, void *to, int64_t stride) {
-    for (int i = 0; i < 16; i++) memcpy((char *)to + i * stride, t->row[i], 64);
-}
-static void dot_plain(plain_tile *sum, const plain_tile *a, const plain_tile *b) {
+/* Tiles as they lie in memory. */
+static void dot_plain(void *sum, const void *a, const void *b) {
     float c[16][16];
     uint16_t x[16][32], y[16][32]; /* y: [pair][column][2] */
     memcpy(c, sum, sizeof c);
@@ -98,29 +89,15 @@ static void dot_plain(plain_tile *sum, const plain_tile *a, const plain_tile *b)
     memcpy(sum, c, sizeof c);
 }
 
-#define NAME(x) plain_tiles_##x
-#define ON
-#define TILES          plain_tile tiles[8]
-#define TILES_ARGUMENT plain_tile *tiles,
-#define TILES_PASSED   tiles,
-#define begin_tiles()  memset(tiles, 0, sizeof tiles)
-#define end_tiles()
-#define zero_tile(t)             memset(&tiles[t], 0, sizeof tiles[t])
-#define load_tile(t, p, stride)  load_plain(&tiles[t], p, stride)
-#define store_tile(t, p, stride) store_plain(&tiles[t], p, stride)
-#define dot_tiles(c, a, b)       dot_plain(&tiles[c], &tiles[a], &tiles[b])
-#include "backend/cpu/pairs_tiles.h"
+#define NAME(x)   plain_##x
+#define DOT_PLAIN dot_plain
+#include "backend/cpu/tiles_plain.h"
 #undef NAME
-#undef ON
-#undef TILES
-#undef TILES_ARGUMENT
-#undef TILES_PASSED
-#undef begin_tiles
-#undef end_tiles
-#undef zero_tile
-#undef load_tile
-#undef store_tile
-#undef dot_tiles
+
+static void plain_tiles_product(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
+                                int64_t pairs, float *c, int64_t ldc, bool add) {
+    plain_tiles(m, a, 2 * lda, panel, pairs, c, 4 * ldc, add);
+}
 
 #ifdef FTH_CPU_X86
 
@@ -163,16 +140,13 @@ static bool has_bf16(void) {
 
 #define NAME(x) amx_##x
 #define ON      __attribute__((target("amx-tile,amx-bf16")))
-#define TILES   (void)0
-#define TILES_ARGUMENT
-#define TILES_PASSED
-#define begin_tiles()            fth_amx_begin()
-#define end_tiles()              fth_amx_end()
-#define zero_tile(t)             _tile_zero(t)
-#define load_tile(t, p, stride)  _tile_loadd(t, p, stride)
-#define store_tile(t, p, stride) _tile_stored(t, p, stride)
-#define dot_tiles(c, a, b)       _tile_dpbf16ps(c, a, b)
-#include "backend/cpu/pairs_tiles.h"
+#define DOT_AMX _tile_dpbf16ps
+#include "backend/cpu/tiles_amx.h"
+
+static void amx_product(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
+                        int64_t pairs, float *c, int64_t ldc, bool add) {
+    amx_tiles(m, a, 2 * lda, panel, pairs, c, 4 * ldc, add);
+}
 
 #endif
 

@@ -28,4 +28,13 @@ typedef struct fth_pairs_path {
  * such path, or the machine lacks its unit. */
 const fth_pairs_path *fth_pairs_path_named(const char *name);
 
+/* Pairs of a panel of depth k, filled up to what a path takes, and numbers of such a panel. */
+static inline int64_t fth_pairs_of(const fth_pairs_path *path, int64_t k) {
+    return ((k + 1) / 2 + path->pairs - 1) / path->pairs * path->pairs;
+}
+
+static inline int64_t fth_pairs_panel(const fth_pairs_path *path, int64_t k) {
+    return fth_pairs_of(path, k) * 2 * FTH_PAIRS_COLUMNS;
+}
+
 #endif

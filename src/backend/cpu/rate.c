@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/packed.h"
 #include "base/philox.h"
 
 enum { X = 1, W, B, Y, DY, DX, DW, DB, N_VALUES };
@@ -71,7 +71,9 @@ static fth_err make_product(product *p, const fth_product_shape *s) {
     FTH_TRY(make_op(p, FTH_KIND_linear_dx, (fth_val[]){DY, W, 0, 0}, 4, (fth_val[]){DX}, 1));
     FTH_TRY(make_op(p, FTH_KIND_linear_dw, (fth_val[]){DY, X}, 2, (fth_val[]){DW, DB}, 2));
     FTH_TRY(p->dev->backend->alloc(p->dev, p->ex.scratch_bytes, &p->ex.scratch));
-    return p->dev->backend->prepare ? p->dev->backend->prepare(&p->ex) : FTH_OK;
+    FTH_TRY(p->dev->backend->prepare(&p->ex));
+    enum { FEW_ROWS = 48 }; /* steps of generation: their weights are packed once */
+    return m <= FEW_ROWS && !p->ex.own ? fth_cpu_pack_panels(&p->ex) : FTH_OK;
 }
 
 static void free_product(product *p) {

@@ -75,17 +75,21 @@ __attribute__((target("avx512f,avx512bf16"))) static float loop_bf16(int64_t rou
     return _mm512_cvtss_f32(acc[0]);
 }
 
-__attribute__((target("amx-tile,amx-bf16"))) static float loop_amx(int64_t rounds) {
-    fth_amx_begin();
-    for (int64_t r = 0; r < rounds; r++) {
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+#define AMX_LOOP(name, numbers, dot)                                                               \
+    __attribute__((target("amx-tile," numbers))) static float name(int64_t rounds) {               \
+        fth_amx_begin();                                                                           \
+        for (int64_t r = 0; r < rounds; r++) {                                                     \
+            dot(0, 4, 6);                                                                          \
+            dot(1, 4, 7);                                                                          \
+            dot(2, 5, 6);                                                                          \
+            dot(3, 5, 7);                                                                          \
+        }                                                                                          \
+        fth_amx_end();                                                                             \
+        return 0;                                                                                  \
     }
-    fth_amx_end();
-    return 0;
-}
+
+AMX_LOOP(loop_amx, "amx-bf16", _tile_dpbf16ps)
+AMX_LOOP(loop_amx_int8, "amx-int8", _tile_dpbusd)
 
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -121,6 +125,7 @@ static const struct unit {
     [FTH_UNIT_VNNI] = {"vnni", "int8", has_vnni, loop_vnni, 2 * 64 * CHAINS},
     [FTH_UNIT_BF16] = {"avx512-bf16", "bf16", has_bf16, loop_bf16, 2 * 32 * CHAINS},
     [FTH_UNIT_AMX] = {"amx", "bf16", fth_amx_usable, loop_amx, 4 * 2 * 16 * 16 * 32},
+    [FTH_UNIT_AMX_INT8] = {"amx", "int8", fth_amx_int8_usable, loop_amx_int8, 4 * 2 * 16 * 16 * 64},
 #endif
 };
 

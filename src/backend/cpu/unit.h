@@ -10,10 +10,11 @@
 typedef enum fth_unit {
     FTH_UNIT_PLAIN, /* multiply and add, four floats a vector or whatever the compiler makes of it */
     FTH_UNIT_AVX2,  /* fused multiply-add of 8 floats */
-    FTH_UNIT_AVX512, /* of 16 floats */
-    FTH_UNIT_VNNI,   /* 64 products of bytes, summed by fours */
-    FTH_UNIT_BF16,   /* 32 products of bf16, summed by twos */
-    FTH_UNIT_AMX,    /* products of 16 x 32 tiles of bf16 */
+    FTH_UNIT_AVX512,   /* of 16 floats */
+    FTH_UNIT_VNNI,     /* 64 products of bytes, summed by fours */
+    FTH_UNIT_BF16,     /* 32 products of bf16, summed by twos */
+    FTH_UNIT_AMX,      /* products of 16 x 32 tiles of bf16 */
+    FTH_UNIT_AMX_INT8, /* of 16 x 64 tiles of bytes */
     FTH_N_UNITS
 } fth_unit;
 

@@ -1,6 +1,6 @@
-/* gemm_dots.c: products of few rows, as generation has them. Both factors lie in rows, so every
- * number of C is a dot product of two of them: nothing is packed, and weights are read once, where
- * they lie. With one row it runs at the speed of the memory. */
+/* gemm_dots.c: products of few rows in programs whose weights are not packed (gemm_panels.c has the
+ * others): short batches. Both factors lie in rows, so every number of C is a dot product of two of
+ * them, and weights are read once, where they lie. */
 #include "backend/cpu/kernel/gemm.h"
 #include "backend/cpu/kernel/vec.h"
 

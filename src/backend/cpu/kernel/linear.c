@@ -1,9 +1,16 @@
 /* linear.c: the three products of a linear map: y = act(x W^T + b), dx = (dy W + addend) act'(saved),
  * dW += dy^T x with db. 2 R n k operations each; bound by the multiply-add units. */
+#include "backend/cpu/kernel/gemm_panels.h"
 #include "backend/cpu/kernel/linear_int8.h"
 
+/* Bytes of scratch that each thread has for itself. */
+static int64_t own_bytes(void) {
+    const int64_t whole = FTH_NAME(gemm_own_bytes)(), panels = FTH_NAME(gemm_panels_bytes)();
+    return panels > whole ? panels : whole;
+}
+
 FTH_SCRATCH(linear) {
-    const int64_t bytes = dev->threads * FTH_NAME(gemm_own_bytes)();
+    const int64_t bytes = dev->threads * own_bytes();
     if (op->kind != FTH_KIND_linear || !((const fth_cpu *)dev)->int8) return bytes;
     const fth_value *x = &g->value[op->in[LINEAR_X]];
     const int64_t n_rows = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
@@ -24,9 +31,12 @@ FTH_PART(linear) {
                     .pre = rows_of(ex, op->out[LINEAR_PRE]),
                     .c = rows_of(ex, op->out[LINEAR_Y]),
                     .pairs = pairs_of(ex)};
-    const fth_int8 *int8 = fth_quantized_map(ex, op->in[LINEAR_W]);
+    const fth_int8 *int8 = fth_packed_int8(ex, op->in[LINEAR_W]);
+    const void *panels = fth_packed_panels(ex, op->in[LINEAR_W]);
     if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
+    else if (panels)
+        FTH_NAME(gemm_panels)(&g, panels, team, (char *)ex->scratch + team->thread * own_bytes());
     else
         gemm_in_scratch(ex, &g, team);
 }

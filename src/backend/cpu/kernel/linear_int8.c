@@ -12,8 +12,9 @@ typedef struct areas {
 
 enum { SUMS = FTH_INT8_ROWS * FTH_INT8_COLUMNS };
 
+/* Whole lines: also enough for the paths that fill up groups. */
 static int64_t row_bytes(int64_t k) {
-    return (fth_int8_groups(k) * FTH_INT8_DEPTH + 63) / 64 * 64;
+    return (k + 63) / 64 * 64;
 }
 
 int64_t FTH_NAME(linear_int8_bytes)(const fth_device *dev, int64_t rows_, int64_t k) {
@@ -74,7 +75,7 @@ static void finish_panel(const gemm *g, const fth_int8 *w, const areas *s, bool 
 
 void FTH_NAME(linear_int8)(const fth_exec *ex, const gemm *g, const fth_int8 *w,
                            const fth_team *team) {
-    const fth_int8_path *path = ((const fth_quantized *)ex->own)->path;
+    const fth_int8_path *path = ((const fth_packed *)ex->own)->path;
     areas s = areas_of(ex, team, g->m, g->k);
     const int64_t padded = w->groups * FTH_INT8_DEPTH;
     const int bias = path->biased ? 128 : 0;

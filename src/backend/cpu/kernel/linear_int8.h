@@ -3,7 +3,7 @@
 #define FTH_BACKEND_CPU_KERNEL_LINEAR_INT8_H
 
 #include "backend/cpu/kernel/gemm.h"
-#include "backend/cpu/quantize.h"
+#include "backend/cpu/packed.h"
 
 /* g says everything but the weights. */
 void FTH_NAME(linear_int8)(const fth_exec *ex, const gemm *g, const fth_int8 *w,

@@ -1,4 +1,4 @@
-#include "backend/cpu/kernel/kernel.h"
+#include "backend/cpu/kernel/gemm_panels.h"
 
 #define STRING2(x) #x
 #define STRING(x)  STRING2(x)
@@ -36,4 +36,6 @@ const fth_cpu_table FTH_NAME(table) = {
     .sum_squares = FTH_NAME(sum_squares),
     .refresh = FTH_NAME(refresh),
     .range_sums = FTH_NAME(range_sums),
+    .panel_columns = GEMM_PANEL_COLUMNS,
+    .pack_panels = FTH_NAME(pack_panels),
 };

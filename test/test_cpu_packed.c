@@ -1,6 +1,7 @@
 /* links: cpu ref */
-/* Weights of 8 bits on device cpu: every path against sums in plain integers, and linear maps on every
- * instruction set against what their 8-bit numbers say, in double. */
+/* Weights that device cpu packs. In 8 bits: every path against sums in plain integers, and linear maps on
+ * every instruction set against what their 8-bit numbers say, in double. As panels: linear maps on every
+ * instruction set and unit against products in double. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/quantize.h"
+#include "backend/cpu/packed.h"
 #include "base/philox.h"
 
 static void assert_ok(fth_err err) {
@@ -20,7 +21,7 @@ static void assert_ok(fth_err err) {
 
 /* ---- products ---- */
 
-static const char *const paths[] = {"plain", "avx2", "vnni"};
+static const char *const paths[] = {"plain", "avx2", "vnni", "amx", "plain-amx"};
 enum { N_PATHS = sizeof paths / sizeof *paths };
 
 static void try_path(const fth_int8_path *path, int64_t m, int64_t groups) {
@@ -58,14 +59,14 @@ static void try_path(const fth_int8_path *path, int64_t m, int64_t groups) {
 
 static void products_are_exact(void **state) {
     (void)state;
-    static const int64_t rows[] = {1, 2, 3, 5, 6, 7, 11, 12, 13, 32, FTH_INT8_ROWS};
+    static const int64_t rows[] = {1, 2, 3, 5, 6, 7, 11, 12, 13, 16, 23, 32, 48, 51, FTH_INT8_ROWS};
     int tried = 0;
     for (int p = 0; p < N_PATHS; p++) {
         const fth_int8_path *path = fth_int8_path_named(paths[p]);
         if (!path) continue;
         assert_string_equal(path->name, paths[p]);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            try_path(path, rows[i], 1 + 16 * (int)i);
+            try_path(path, rows[i], path->groups * (1 + 16 * (int)i / (int)path->groups));
         tried++;
     }
     assert_true(tried > 0);
@@ -76,13 +77,23 @@ static void paths_follow_the_instruction_set(void **state) {
     (void)state;
     assert_string_equal(fth_int8_path_for("plain")->name, "plain");
     if (fth_int8_path_named("avx2")) assert_string_equal(fth_int8_path_for("avx2")->name, "avx2");
-    const fth_int8_path *vnni = fth_int8_path_named("vnni");
+    assert_string_equal(fth_int8_path_for("plain-amx")->name, "plain-amx");
+    assert_string_equal(fth_int8_path_for("avx512-plain-amx")->name, "plain-amx");
+    const fth_int8_path *vnni = fth_int8_path_named("vnni"), *amx = fth_int8_path_named("amx");
     if (vnni) assert_ptr_equal(fth_int8_path_for("avx512"), vnni);
+    if (vnni) assert_ptr_equal(fth_int8_path_for("amx"), amx ? amx : vnni);
+    if (vnni) assert_ptr_equal(fth_int8_path_for(NULL), amx ? amx : vnni);
 }
 
 /* ---- linear maps ---- */
 
 enum { X = 1, W, B, Y, N_VALUES };
+enum { IN_8_BITS, IN_PANELS };
+
+static bool has(const char *isa, fth_precision precision) {
+    fth_cpu_choice choice;
+    return fth_cpu_choose(isa, precision, &choice) == FTH_OK;
+}
 
 typedef struct map {
     fth_device *dev;
@@ -124,11 +135,11 @@ static void make(map *p, fth_storage storage, int64_t rows, int64_t width, fth_c
     }
 }
 
-static void open_map(map *p, const char *isa, fth_precision precision, int threads, int64_t m,
-                     int64_t k, int64_t n, fth_act act) {
+static void open_map(map *p, int how, const char *isa, fth_precision precision, int threads,
+                     int64_t m, int64_t k, int64_t n, fth_act act) {
     *p = (map){0};
     assert_ok(fth_cpu_open_isa(isa, precision, threads, &p->dev));
-    assert_ok(p->dev->backend->quantize(p->dev));
+    if (how == IN_8_BITS) assert_ok(p->dev->backend->quantize(p->dev));
     fth_graph_init(&p->graph);
     make(p, FTH_IN_ARENA, m, k, FTH_REAL);
     make(p, FTH_IN_PARAM, n, k, FTH_REAL);
@@ -144,6 +155,10 @@ static void open_map(map *p, const char *isa, fth_precision precision, int threa
         p->dev->backend->scratch[FTH_KIND_linear](p->dev, &p->graph, op, capacity);
     assert_ok(p->dev->backend->alloc(p->dev, bytes, &p->ex.scratch));
     assert_ok(p->dev->backend->prepare(&p->ex));
+    assert_true((p->ex.own != NULL) == (how == IN_8_BITS)); /* this is no step of generation */
+    if (how == IN_PANELS) assert_ok(fth_cpu_pack_panels(&p->ex));
+    assert_true((fth_packed_int8(&p->ex, W) != NULL) == (how == IN_8_BITS));
+    assert_true((fth_packed_panels(&p->ex, W) != NULL) == (how == IN_PANELS));
 }
 
 static void close_map(map *p) {
@@ -169,7 +184,7 @@ static double in_8_bits(double x, double most) {
 static void try_map(const char *isa, fth_precision precision, int threads, int64_t m, int64_t k,
                     int64_t n, fth_act act) {
     map p;
-    open_map(&p, isa, precision, threads, m, k, n, act);
+    open_map(&p, IN_8_BITS, isa, precision, threads, m, k, n, act);
     assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
     const fth_tensor *x = &p.tensor[X], *w = &p.tensor[W];
     double worst = 0;
@@ -204,11 +219,11 @@ static void maps_agree_with_their_numbers(void **state) {
     } cases[] = {{1, 1, 1, FTH_ACT_NONE},     {1, 512, 130, FTH_ACT_RELU},
                  {2, 63, 64, FTH_ACT_NONE},   {32, 129, 65, FTH_ACT_RELU},
                  {97, 40, 200, FTH_ACT_NONE}, {200, 16, 33, FTH_ACT_NONE}};
-    static const char *const isas[] = {"plain", "avx2", "avx512"};
+    static const char *const isas[] = {"plain", "avx2", "avx512", "plain-amx", "avx512-plain-amx",
+                                       "amx"};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (int i = 0; i < 3; i++) {
-            fth_cpu_choice choice;
-            if (fth_cpu_choose(isas[i], FTH_FP32, &choice) != FTH_OK) continue;
+        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+            if (!has(isas[i], FTH_FP32)) continue;
             for (int threads = 1; threads <= 3; threads++)
                 try_map(isas[i], FTH_FP32, threads, cases[c].m, cases[c].k, cases[c].n,
                         cases[c].act);
@@ -220,7 +235,7 @@ static void maps_agree_with_their_numbers(void **state) {
 static void odd_rows(void **state) {
     (void)state;
     map p;
-    open_map(&p, NULL, FTH_FP32, 2, 4, 20, 70, FTH_ACT_NONE);
+    open_map(&p, IN_8_BITS, NULL, FTH_FP32, 2, 4, 20, 70, FTH_ACT_NONE);
     float *x = p.tensor[X].data;
     for (int l = 0; l < 20; l++) x[l] = 0;
     x[20 + 3] = INFINITY;
@@ -235,12 +250,70 @@ static void odd_rows(void **state) {
     close_map(&p);
 }
 
+/* ---- panels ---- */
+
+static void try_panels(const char *isa, fth_precision precision, int threads, int64_t m, int64_t k,
+                       int64_t n, fth_act act) {
+    map p;
+    open_map(&p, IN_PANELS, isa, precision, threads, m, k, n, act);
+    memset(p.tensor[W].data, 0xff, (size_t)(n * k) * fth_dtype_size(p.dev->real)); /* not read */
+    map plain;
+    open_map(&plain, IN_PANELS, isa, precision, 1, m, k, n, act); /* the weights as they were */
+    assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
+    const double rounding = precision == FTH_PREC_BF16 ? 1.0 / 128 : 0;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double y = (double)get(&p.tensor[B], 0, j), size = fabs(y);
+            for (int64_t l = 0; l < k; l++) {
+                const double term =
+                    (double)get(&p.tensor[X], i, l) * (double)get(&plain.tensor[W], j, l);
+                y += term;
+                size += fabs(term);
+            }
+            if (act == FTH_ACT_RELU && y < 0) y = 0;
+            const double got = (double)get(&p.tensor[Y], i, j);
+            if (!(fabs(got - y) <= 1e-6 * size + rounding * fabs(y)))
+                fail_msg("%s, %d threads, %d x %d x %d: y[%d, %d] is %.9g, not %.9g", isa, threads,
+                         (int)m, (int)k, (int)n, (int)i, (int)j, got, y);
+        }
+    close_map(&plain);
+    close_map(&p);
+}
+
+static void panels_agree_with_products(void **state) {
+    (void)state;
+    static const struct {
+        int64_t m, k, n;
+        fth_act act;
+    } cases[] = {{1, 1, 1, FTH_ACT_NONE},     {1, 513, 130, FTH_ACT_RELU},
+                 {2, 63, 64, FTH_ACT_NONE},   {7, 2, 300, FTH_ACT_NONE},
+                 {32, 129, 65, FTH_ACT_RELU}, {33, 64, 7, FTH_ACT_NONE},
+                 {5, 1100, 16, FTH_ACT_RELU}, {97, 40, 200, FTH_ACT_NONE},
+                 {200, 16, 33, FTH_ACT_NONE}, {3, 2100, 70, FTH_ACT_NONE}};
+    static const char *const isas[] = {"plain", "avx2", "avx512"};
+    static const char *const units[] = {"plain-bf16",       "plain-amx",   "avx512-plain-bf16",
+                                        "avx512-plain-amx", "avx512-bf16", "amx"};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const int64_t m = cases[c].m, k = cases[c].k, n = cases[c].n;
+        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+            for (int threads = 1; threads <= 5 && has(isas[i], FTH_FP32); threads++) {
+                try_panels(isas[i], FTH_FP32, threads, m, k, n, cases[c].act);
+                if (threads % 2) continue;
+                try_panels(isas[i], FTH_PREC_BF16, threads, m, k, n, cases[c].act);
+            }
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            for (int threads = 1; threads <= 3 && has(units[i], FTH_PREC_BF16); threads++)
+                try_panels(units[i], FTH_PREC_BF16, threads, m, k, n, cases[c].act);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_exact),
         cmocka_unit_test(paths_follow_the_instruction_set),
         cmocka_unit_test(maps_agree_with_their_numbers),
         cmocka_unit_test(odd_rows),
+        cmocka_unit_test(panels_agree_with_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

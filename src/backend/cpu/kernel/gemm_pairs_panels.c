@@ -1,0 +1,66 @@
+/* gemm_pairs_panels.c: products of few rows of bf16 with weights that were packed for a unit that
+ * multiplies pairs (backend/cpu/pairs.h) when the program was made. Reads n k weights once; bound by
+ * the memory. */
+#include "backend/cpu/kernel/gemm_panels.h"
+
+#ifdef FTH_REAL_IS_bf16
+
+enum { DEPTH = 2048 }; /* most of k at a time */
+
+/* A block of rows and of k, and what it is multiplied in. */
+typedef struct block {
+    int64_t row, n_rows, l, depth, pairs;
+    real *a;  /* [FTH_PAIRS_ROWS][DEPTH] rows, filled up with 0 */
+    float *c; /* [FTH_PAIRS_ROWS][FTH_PAIRS_COLUMNS] */
+} block;
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Rows that the unit wants; those behind the last hold nothing that is read. */
+static int64_t whole_rows(const gemm *g, const block *b) {
+    return (b->n_rows + g->pairs->rows - 1) / g->pairs->rows * g->pairs->rows;
+}
+
+static void copy_rows(const gemm *g, const block *b) {
+    const int64_t high = whole_rows(g, b), ld = 2 * b->pairs;
+    for (int64_t i = 0; i < high; i++) {
+        const int64_t n = i < b->n_rows ? b->depth : 0;
+        real *to = b->a + i * ld;
+        if (n) memcpy(to, g->a.data + (b->row + i) * g->a.ld + b->l, sizeof *to * (size_t)n);
+        memset(to + n, 0, sizeof *to * (size_t)(ld - n));
+    }
+}
+
+/* One panel with a block of rows, over all of k. Rows of at most DEPTH have been copied already. */
+static void multiply_panel(const gemm *g, block *b, const real *panel) {
+    for (b->l = 0; b->l < g->k; b->l += DEPTH) {
+        b->depth = least(DEPTH, g->k - b->l);
+        b->pairs = fth_pairs_of(g->pairs, b->depth);
+        if (g->k > DEPTH) copy_rows(g, b);
+        g->pairs->product(whole_rows(g, b), b->a, 2 * b->pairs, panel + b->l * FTH_PAIRS_COLUMNS,
+                          b->pairs, b->c, FTH_PAIRS_COLUMNS, b->l > 0);
+    }
+}
+
+void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_share rows_, fth_share mine,
+                                 void *own) {
+    block b = {.a = own, .depth = g->k, .pairs = fth_pairs_of(g->pairs, g->k)};
+    b.c = (float *)(void *)(b.a + FTH_PAIRS_ROWS * DEPTH);
+    const int64_t size = fth_pairs_panel(g->pairs, g->k);
+    for (b.row = rows_.begin; b.row < rows_.end; b.row += FTH_PAIRS_ROWS) {
+        b.n_rows = least(FTH_PAIRS_ROWS, rows_.end - b.row);
+        b.l = 0;
+        if (g->k <= DEPTH) copy_rows(g, &b);
+        for (int64_t p = mine.begin; p < mine.end; p++) {
+            const int64_t column = p * FTH_PAIRS_COLUMNS;
+            multiply_panel(g, &b, (const real *)panels + p * size);
+            for (int64_t i = 0; i < b.n_rows; i++) FTH_NAME(gemm_finish_row)
+            (g, b.row + i, column, least(FTH_PAIRS_COLUMNS, g->n - column),
+             b.c + i * FTH_PAIRS_COLUMNS);
+        }
+    }
+}
+
+#endif

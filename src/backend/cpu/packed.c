@@ -1,0 +1,183 @@
+#include "backend/cpu/packed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The weights of a linear map: NULL when the operation has none. */
+static const fth_tensor *weights_of(const fth_exec *ex, const fth_op *op) {
+    if (op->kind != FTH_KIND_linear) return NULL;
+    const fth_val w = op->in[LINEAR_W];
+    return ex->graph->value[w].storage == FTH_IN_PARAM ? &ex->tensor[w] : NULL;
+}
+
+static fth_err no_memory(void) {
+    return fth_fail(FTH_NO_MEMORY, "no memory for packed weights");
+}
+
+/* ---- 8 bits ---- */
+
+typedef struct packing {
+    const fth_tensor *from;
+    fth_int8 *to;
+    float *rows; /* [threads][width] */
+} packing;
+
+static float number(const fth_tensor *t, int64_t row, int64_t column) {
+    const int64_t i = row * t->ld + column;
+    if (t->dtype == FTH_F32) return ((const float *)t->data)[i];
+    const uint32_t bits = (uint32_t)((const uint16_t *)t->data)[i] << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static void pack_part(const fth_team *team, void *context) {
+    const packing *p = context;
+    const int64_t k = p->to->k;
+    float *row = p->rows + team->thread * k;
+    const fth_share mine = fth_team_share(team, p->to->n, FTH_INT8_COLUMNS);
+    for (int64_t j = mine.begin; j < mine.end; j++) {
+        for (int64_t l = 0; l < k; l++) row[l] = number(p->from, j, l);
+        fth_int8_pack_row(p->to, j, row);
+    }
+}
+
+/* Notes the sizes of all maps; returns the bytes of all of them. */
+static int64_t find_maps(const fth_exec *ex, fth_packed *q, int64_t *widest) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < ex->graph->n_ops; i++) {
+        const fth_tensor *w = weights_of(ex, &ex->graph->op[i]);
+        if (!w) continue;
+        fth_int8 *map = &q->map[ex->graph->op[i].in[LINEAR_W]];
+        if (map->n) continue; /* a second reader */
+        map->n = w->rows;
+        bytes += fth_int8_bytes(q->path, w->rows, w->width);
+        if (w->width > *widest) *widest = w->width;
+    }
+    return bytes;
+}
+
+static fth_err quantize(fth_exec *ex, const fth_int8_path *path) {
+    fth_cpu *cpu = (fth_cpu *)ex->device;
+    fth_packed *q = ex->own = calloc(1, sizeof *q);
+    if (q) q->map = calloc((size_t)ex->graph->n_values, sizeof *q->map);
+    if (!q || !q->map) return no_memory();
+    q->path = path;
+    int64_t widest = 0;
+    const int64_t bytes = find_maps(ex, q, &widest);
+    if (bytes == 0) return FTH_OK;
+    FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
+    float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads + 1));
+    if (!rows) return no_memory();
+    char *at = q->data;
+    for (fth_val v = 1; v < ex->graph->n_values; v++) {
+        if (!q->map[v].n) continue;
+        const fth_tensor *w = &ex->tensor[v];
+        fth_int8_place(q->path, &q->map[v], w->rows, w->width, at);
+        at += fth_int8_bytes(q->path, w->rows, w->width);
+        fth_pool_run(cpu->pool, pack_part, &(packing){w, &q->map[v], rows});
+    }
+    free(rows);
+    return FTH_OK;
+}
+
+/* ---- panels ---- */
+
+/* How the panels of a device look: those of its kernels, or those of a unit that multiplies pairs. */
+typedef struct shape {
+    const fth_cpu_table *table;
+    const fth_pairs_path *pairs; /* NULL: the kernels' */
+} shape;
+
+/* The panels of one map. */
+typedef struct paneling {
+    shape shape;
+    const fth_tensor *from;
+    void *to;
+} paneling;
+
+static int64_t panels_of(const shape *s, const fth_tensor *w) {
+    const int64_t columns = s->pairs ? FTH_PAIRS_COLUMNS : s->table->panel_columns;
+    return (w->rows + columns - 1) / columns;
+}
+
+static int64_t panels_bytes(const shape *s, const fth_tensor *w) {
+    const int64_t numbers =
+        s->pairs ? fth_pairs_panel(s->pairs, w->width) : s->table->panel_columns * w->width;
+    return panels_of(s, w) * numbers * (int64_t)fth_dtype_size(w->dtype);
+}
+
+/* Panels of neighbours along k side by side, [panels][pairs][FTH_PAIRS_COLUMNS][2]; what no weight
+ * fills is 0 already. */
+static void pack_pairs(const fth_pairs_path *path, const fth_tensor *w, fth_share panels,
+                       uint16_t *to) {
+    const int64_t size = fth_pairs_panel(path, w->width);
+    const int64_t begin = panels.begin * FTH_PAIRS_COLUMNS, end = panels.end * FTH_PAIRS_COLUMNS;
+    for (int64_t j = begin; j < end && j < w->rows; j++) {
+        const uint16_t *from = (const uint16_t *)w->data + j * w->ld;
+        uint16_t *column = to + j / FTH_PAIRS_COLUMNS * size + j % FTH_PAIRS_COLUMNS * 2;
+        for (int64_t l = 0; l < w->width; l++)
+            column[l / 2 * 2 * FTH_PAIRS_COLUMNS + l % 2] = from[l];
+    }
+}
+
+static void panels_part(const fth_team *team, void *context) {
+    const paneling *p = context;
+    const fth_share mine = fth_team_share(team, panels_of(&p->shape, p->from), 1);
+    if (p->shape.pairs)
+        pack_pairs(p->shape.pairs, p->from, mine, p->to);
+    else
+        p->shape.table->pack_panels(p->from, mine, p->to);
+}
+
+/* Maps lie in the order in which they are read. */
+fth_err fth_cpu_pack_panels(fth_exec *ex) {
+    fth_cpu *cpu = (fth_cpu *)ex->device;
+    const fth_graph *g = ex->graph;
+    fth_packed *q = ex->own = calloc(1, sizeof *q);
+    if (q) q->panels = calloc((size_t)g->n_values, sizeof *q->panels);
+    if (!q || !q->panels) return no_memory();
+    const shape shape_ = {cpu->table, cpu->pairs};
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        const fth_tensor *w = weights_of(ex, &g->op[i]);
+        if (w) bytes += panels_bytes(&shape_, w); /* enough, also where two read the same */
+    }
+    if (bytes == 0) return FTH_OK;
+    FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
+    char *at = q->data;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        const fth_tensor *w = weights_of(ex, &g->op[i]);
+        const fth_val v = w ? g->op[i].in[LINEAR_W] : 0;
+        if (!w || q->panels[v]) continue;
+        q->panels[v] = at;
+        at += panels_bytes(&shape_, w);
+        fth_pool_run(cpu->pool, panels_part, &(paneling){shape_, w, q->panels[v]});
+    }
+    return FTH_OK;
+}
+
+/* ---- choosing ---- */
+
+/* Whether a program advances hypotheses by a token. */
+static bool generates(const fth_graph *g) {
+    for (int32_t i = 0; i < g->n_ops; i++)
+        if (g->op[i].kind == FTH_KIND_attention_cached) return true;
+    return false;
+}
+
+fth_err fth_cpu_pack(fth_exec *ex) {
+    const fth_int8_path *int8 = ((const fth_cpu *)ex->device)->int8;
+    if (int8) return quantize(ex, int8);
+    return generates(ex->graph) ? fth_cpu_pack_panels(ex) : FTH_OK;
+}
+
+void fth_cpu_unpack(fth_exec *ex) {
+    fth_packed *q = ex->own;
+    if (!q) return;
+    if (q->data) fth_cpu_release(ex->device, q->data);
+    free(q->map);
+    free(q->panels);
+    free(q);
+    ex->own = NULL;
+}

@@ -1,0 +1,37 @@
+/* packed.h: the weights of a program's linear maps, packed once when the program is made: in 8 bits
+ * (int8.h) on a device that quantizes, else as panels (kernel/gemm_panels.c) for programs that make
+ * steps of generation, whose products have few rows and read every weight each time. The copy costs
+ * as much memory as those weights. Parameters that change later are not seen. */
+#ifndef FTH_BACKEND_CPU_PACKED_H
+#define FTH_BACKEND_CPU_PACKED_H
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/int8.h"
+
+/* What fth_exec.own is in a program with packed weights. */
+typedef struct fth_packed {
+    const fth_int8_path *path; /* of 8-bit weights; NULL: panels */
+    fth_int8 *map;             /* [n_values] 8-bit weights; n is 0 for all other values */
+    void **panels;             /* [n_values] the panels of weights; NULL for all other values */
+    void *data;                /* of all of them */
+} fth_packed;
+
+/* Packs what the device and the program ask for, if anything. */
+fth_err fth_cpu_pack(fth_exec *ex);
+void fth_cpu_unpack(fth_exec *ex);
+
+/* Packs the weights of all linear maps as panels. */
+fth_err fth_cpu_pack_panels(fth_exec *ex);
+
+/* The 8-bit weights and the panels of a value; NULL: it has none. */
+static inline const fth_int8 *fth_packed_int8(const fth_exec *ex, fth_val w) {
+    const fth_packed *p = ex->own;
+    return p && p->map && p->map[w].n ? &p->map[w] : NULL;
+}
+
+static inline const void *fth_packed_panels(const fth_exec *ex, fth_val w) {
+    const fth_packed *p = ex->own;
+    return p && p->panels ? p->panels[w] : NULL;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* tiles_plain.h: tiles of the matrix unit in plain C, for tiles.h: what is the same whatever they hold.
+ * DOT_PLAIN is the function that multiplies two and adds to a third. */
+#ifndef FTH_BACKEND_CPU_TILES_PLAIN_H
+#define FTH_BACKEND_CPU_TILES_PLAIN_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef struct plain_tile {
+    unsigned char row[16][64];
+} plain_tile;
+
+static inline void load_plain(plain_tile *t, const void *from, int64_t stride) {
+    for (int i = 0; i < 16; i++) memcpy(t->row[i], (const char *)from + i * stride, 64);
+}
+
+static inline void store_plain(const plain_tile *t, void *to, int64_t stride) {
+    for (int i = 0; i < 16; i++) memcpy((char *)to + i * stride, t->row[i], 64);
+}
+
+#endif
+
+#define ON
+#define TILES          plain_tile tiles[8]
+#define TILES_ARGUMENT plain_tile *tiles,
+#define TILES_PASSED   tiles,
+#define begin_tiles()  memset(tiles, 0, sizeof tiles)
+#define end_tiles()
+#define zero_tile(t)             memset(&tiles[t], 0, sizeof tiles[t])
+#define load_tile(t, p, stride)  load_plain(&tiles[t], p, stride)
+#define store_tile(t, p, stride) store_plain(&tiles[t], p, stride)
+#define dot_tiles(c, a, b)       DOT_PLAIN(&tiles[c], &tiles[a], &tiles[b])
+#include "backend/cpu/tiles.h"
+#undef ON
+#undef TILES
+#undef TILES_ARGUMENT
+#undef TILES_PASSED
+#undef begin_tiles
+#undef end_tiles
+#undef zero_tile
+#undef load_tile
+#undef store_tile
+#undef dot_tiles
