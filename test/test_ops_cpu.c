@@ -146,6 +146,8 @@ static void make(product *p, int v, int64_t rows, int64_t width, fth_extent exte
     fth_tensor *t = &p->tensor[v];
     *t = (fth_tensor){.ld = width + 3, .rows = rows, .width = (int32_t)width, .extent = extent};
     t->dtype = full ? FTH_F32 : p->dev->real;
+    const fth_value value = {.width = (int32_t)width, .extent = extent, .rows = rows};
+    assert_int_equal(fth_graph_value(&p->graph, value), v);
     const int64_t n = rows * t->ld;
     assert_ok(p->dev->backend->alloc(p->dev, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
     fth_rng r;

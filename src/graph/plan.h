@@ -22,9 +22,18 @@ typedef struct fth_plan {
  * again for them: a device may run them beside the others. */
 bool fth_runs_aside(const fth_op *op);
 
-/* Rewrites a training graph so that outputs of layer norms are made again for the gradients of
- * weights instead of being kept (thrift.c). The values that come out are the same to the bit. */
-fth_err fth_graph_thrift(fth_graph *g);
+/* What is made again beside the outputs of layer norms. */
+typedef struct fth_thrift {
+    bool attention;   /* outputs of attention */
+    int32_t products; /* outputs of so many products, from the lowest on */
+} fth_thrift;
+
+/* Rewrites a training graph so that values are made again for the backward instead of being kept
+ * (thrift.c). The values that come out are the same to the bit. */
+fth_err fth_graph_thrift(fth_graph *g, fth_thrift also);
+
+/* How many products the forward of a graph has. */
+int32_t fth_graph_products(const fth_graph *g);
 
 /* Bytes of one value at capacity. */
 int64_t fth_value_bytes(const fth_graph *g, const fth_plan_spec *spec, fth_val v);
@@ -33,8 +42,9 @@ fth_err fth_plan_make(const fth_graph *g, const fth_plan_spec *spec, fth_plan *o
 void fth_plan_fini(fth_plan *p);
 
 /* Rewrites the operations of a training graph so that its plan takes at most `budget` bytes, with
- * the least recomputed work: norms first, then layers. The values that come out are the same to the last bit. FTH_NO_MEMORY
- * names the smallest figure that is possible; *layers gets how many layers are recomputed. */
+ * the least recomputed work: norms first, then attention, products, whole layers. The values
+ * that come out are the same to the last bit. FTH_NO_MEMORY names the smallest figure that is
+ * possible; *layers gets how many layers are recomputed as a whole. */
 fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget, fth_plan *out,
                         int32_t *layers);
 

@@ -1,4 +1,5 @@
-/* recompute.c: trades work for memory. Layers are taken in groups; of a recomputed group only the
+/* recompute.c: trades work for memory. Single values that are cheap to make again come first
+ * (thrift.c). Where that is not enough, layers are taken in groups; of a recomputed group only the
  * values that others read are kept, and its forward operations are run again right before its
  * backward. Masks are counted and kernels deterministic, so the values are the same to the bit.
  *
@@ -277,15 +278,79 @@ static int32_t layers_of(const int32_t depth[2], choice how) {
     return n;
 }
 
+/* ---- single values that are made again (thrift.c) ---- */
+
+/* Makes the values of `how` again in a copy of the graph. *fits: the copy and its plan are handed
+ * over; else nothing is. */
+static fth_err try_thrift(const fth_graph *g, fth_thrift how, const fth_plan_spec *spec,
+                          int64_t budget, bool *fits, fth_graph *keep, fth_plan *keep_plan) {
+    fth_graph copy = {0};
+    fth_plan plan = {0};
+    fth_err err = fork_graph(g, &copy);
+    if (err == FTH_OK) err = fth_graph_thrift(&copy, how);
+    if (err == FTH_OK) err = fth_plan_make(&copy, spec, &plan);
+    *fits = err == FTH_OK && plan.bytes <= budget;
+    if (*fits) {
+        *keep = copy;
+        *keep_plan = plan;
+        return FTH_OK;
+    }
+    fth_plan_fini(&plan);
+    fth_graph_fini(&copy);
+    return err;
+}
+
+/* The least of it that fits: norms, then attention, then the fewest products, by bisection.
+ * *fits: g is replaced. */
+static fth_err least_thrift(fth_graph *g, const fth_plan_spec *spec, int64_t budget, bool *fits,
+                            fth_plan *out) {
+    const int32_t all = fth_graph_products(g);
+    int32_t lo = 0, hi = all;
+    fth_graph found = {0};
+    FTH_TRY(try_thrift(g, (fth_thrift){0}, spec, budget, fits, &found, out));
+    if (!*fits) FTH_TRY(try_thrift(g, (fth_thrift){true, 0}, spec, budget, fits, &found, out));
+    if (!*fits)
+        FTH_TRY(try_thrift(g, (fth_thrift){true, all}, spec, budget, fits, &found, out));
+    else
+        hi = 0;
+    while (*fits && hi - lo > 1) {
+        const int32_t mid = (lo + hi) / 2;
+        fth_graph fewer = {0};
+        fth_plan plan = {0};
+        bool enough;
+        fth_err err = try_thrift(g, (fth_thrift){true, mid}, spec, budget, &enough, &fewer, &plan);
+        if (err != FTH_OK) {
+            fth_plan_fini(out);
+            fth_graph_fini(&found);
+            return err;
+        }
+        if (!enough) {
+            lo = mid;
+            continue;
+        }
+        hi = mid;
+        fth_plan_fini(out);
+        fth_graph_fini(&found);
+        found = fewer;
+        *out = plan;
+    }
+    if (!*fits) return FTH_OK;
+    fth_graph_fini(g);
+    *g = found;
+    return FTH_OK;
+}
+
 fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget, fth_plan *out,
                         int32_t *layers) {
     *layers = 0;
     FTH_TRY(fth_plan_make(g, spec, out));
     if (out->bytes <= budget) return FTH_OK;
     fth_plan_fini(out);
-    FTH_TRY(fth_graph_thrift(g)); /* cheaper than whole layers */
+    bool fits;
+    FTH_TRY(least_thrift(g, spec, budget, &fits, out));
+    if (fits) return FTH_OK;
+    FTH_TRY(fth_graph_thrift(g, (fth_thrift){.attention = true}));
     FTH_TRY(fth_plan_make(g, spec, out));
-    if (out->bytes <= budget) return FTH_OK;
     int64_t smallest = out->bytes;
     fth_plan_fini(out);
     int32_t depth[2] = {0, 0};

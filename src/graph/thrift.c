@@ -1,6 +1,11 @@
-/* thrift.c: outputs of layer norms are not kept for the gradients of the weights that read them: the
- * norm is taken once more from its input, which is kept for its own backward anyway. A sixth of the
- * activations goes, for 3 to 4 % of the time of an update on a GPU. */
+/* thrift.c: single values that are not kept for the backward but made again right before it reads
+ * them, from values that are kept anyway or made again themselves:
+ *   outputs of layer norms, from the norm's input,
+ *   outputs of attention, from queries, keys and values,
+ *   outputs of products (queries, keys and values; hidden layers), from the product's input.
+ * The first two are a quarter of the activations for 3 to 4 % of the time of an update. Products cost
+ * as much as recomputing whole layers does for the same memory (recompute.c), but those whose
+ * outputs the backward does not read are spared. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +14,17 @@
 
 typedef struct thrift {
     fth_graph *g;
-    int32_t *reader; /* [n_values] first backward operation that reads it, -1: none */
-    int32_t *last;   /* [n_values] last operation that reads it, -1: none */
-    bool *kept;      /* [n_values] something other than gradients of one layer's weights reads it */
-    fth_val *again;  /* [n_values] what those gradients read instead, 0: the value itself */
-    int32_t *maker_of; /* [n_ops] forward norm to be taken again before this operation, -1 */
+    int32_t *reader;   /* [n_values] first backward operation that reads it, -1: none */
+    int32_t *last;     /* [n_values] last operation that reads it or a view of it, -1: none */
+    bool *kept;        /* [n_values] kept, or read by backward operations of several layers */
+    bool *waited;      /* [n_values] more than gradients of weights read it in the backward */
+    fth_val *again;    /* [n_values] what the backward reads instead, 0: the value itself */
+    int32_t *maker_of; /* [n_ops] forward operation to be run again before this one, -1 */
 } thrift;
+
+static fth_val owner(const fth_graph *g, fth_val v) {
+    return g->value[v].base ? g->value[v].base : v;
+}
 
 static bool is_norm(const fth_op *op) {
     return !op->backward && (op->kind == FTH_KIND_norm || op->kind == FTH_KIND_join_norm);
@@ -30,66 +40,113 @@ static void survey(thrift *t) {
     for (fth_val v = 0; v < g->n_values; v++) {
         t->reader[v] = t->last[v] = -1;
         t->kept[v] = g->value[v].keep;
+        t->waited[v] = false;
     }
     for (fth_val v = 1; v < g->n_values; v++) /* a view that is kept keeps its base */
         if (g->value[v].keep && g->value[v].base) t->kept[g->value[v].base] = true;
     for (int32_t i = 0; i < g->n_ops; i++) {
         const fth_op *op = &g->op[i];
         for (int k = 0; k < op->n_in; k++) {
-            const fth_val v = op->in[k];
-            t->last[v] = i;
+            const fth_val v = op->in[k], base = owner(g, v);
+            t->last[base] = i;
             if (!v || !op->backward) continue;
-            const fth_val base = g->value[v].base ? g->value[v].base : v;
             const fth_op *first = t->reader[base] >= 0 ? &g->op[t->reader[base]] : op;
-            if (base != v || !fth_runs_aside(op) || first->layer != op->layer ||
-                first->stack != op->stack)
-                t->kept[base] = true;
+            if (first->layer != op->layer || first->stack != op->stack) t->kept[base] = true;
+            if (!fth_runs_aside(op)) t->waited[base] = true;
             if (t->reader[base] < 0) t->reader[base] = i;
         }
     }
 }
 
-static int32_t choose(thrift *t) {
+/* Asks for operation i once more before the first backward reader of its output, if its inputs are
+ * still there then without being kept longer. */
+static bool ask(thrift *t, int32_t i, const fth_val *in, int n_in, fth_val out) {
+    const int32_t reader = t->reader[out];
+    if (t->kept[out] || reader < 0 || t->maker_of[reader] >= 0) return false;
+    for (int k = 0; k < n_in; k++)
+        if (in[k] && t->g->value[in[k]].storage == FTH_IN_ARENA &&
+            t->last[owner(t->g, in[k])] <= reader)
+            return false;
+    t->maker_of[reader] = i;
+    return true;
+}
+
+/* Norms whose output is read by products alone: those of gradients, and those that are made again. */
+static int32_t choose_norms(thrift *t) {
     int32_t chosen = 0;
-    for (int32_t i = 0; i < t->g->n_ops; i++) t->maker_of[i] = -1;
     for (int32_t i = 0; i < t->g->n_ops; i++) {
         const fth_op *op = &t->g->op[i];
-        if (!is_norm(op)) continue;
-        const fth_val y = op->out[JOIN_Y];
+        if (!is_norm(op) || !input_of(op)) continue;
+        const fth_val y = op->out[JOIN_Y], z = input_of(op);
         const int32_t reader = t->reader[y];
-        if (t->kept[y] || reader < 0 || t->maker_of[reader] >= 0) continue;
-        if (!input_of(op) || t->last[input_of(op)] <= reader)
-            continue; /* it would be kept longer */
-        t->maker_of[reader] = i;
-        chosen++;
+        if (t->waited[y] && t->g->op[reader].kind != FTH_KIND_linear) continue;
+        chosen += ask(t, i, &z, 1, y);
     }
     return chosen;
 }
 
-/* The norm once more, as an operation of the backward. */
-static fth_err take_again(thrift *t, const fth_op *norm, const fth_op *reader, fth_op *out) {
+/* Attention without carried scores. */
+static int32_t choose_attention(thrift *t) {
+    int32_t chosen = 0;
+    for (int32_t i = 0; i < t->g->n_ops; i++) {
+        const fth_op *op = &t->g->op[i];
+        if (op->backward || op->kind != FTH_KIND_attention) continue;
+        if (!op->in[ATT_PREV] && !op->out[ATT_SCORES])
+            chosen += ask(t, i, op->in, op->n_in, op->out[ATT_O]);
+    }
+    return chosen;
+}
+
+/* The lowest n products of those that can be made again. */
+static int32_t choose_products(thrift *t, int32_t n) {
+    int32_t chosen = 0;
+    for (int32_t i = 0; i < t->g->n_ops && chosen < n; i++) {
+        const fth_op *op = &t->g->op[i];
+        if (!op->backward && op->kind == FTH_KIND_linear)
+            chosen += ask(t, i, op->in, op->n_in, op->out[LINEAR_Y]);
+    }
+    return chosen;
+}
+
+/* A forward operation once more, as one of the backward. */
+static fth_err make_again(thrift *t, const fth_op *op, const fth_op *reader, fth_op *out) {
     fth_graph *g = t->g;
-    fth_val *operands =
-        fth_arena_alloc(&g->arena, sizeof *operands * (size_t)(JOIN_N_IN + JOIN_N_OUT));
+    const bool norm = is_norm(op);
+    const int n_in = norm ? JOIN_N_IN : op->n_in, n_out = norm ? JOIN_N_OUT : op->n_out;
+    fth_val *operands = fth_arena_alloc(&g->arena, sizeof *operands * (size_t)(n_in + n_out));
     if (!operands) return fth_fail(FTH_NO_MEMORY, "no memory for a graph");
-    memset(operands, 0, sizeof *operands * (size_t)(JOIN_N_IN + JOIN_N_OUT));
-    *out = (fth_op){.kind = FTH_KIND_norm,
-                    .n_in = JOIN_N_IN,
-                    .n_out = JOIN_N_OUT,
+    memset(operands, 0, sizeof *operands * (size_t)(n_in + n_out));
+    *out = (fth_op){.kind = norm ? FTH_KIND_norm : op->kind,
+                    .n_in = n_in,
+                    .n_out = n_out,
                     .in = operands,
-                    .out = operands + JOIN_N_IN,
+                    .out = operands + n_in,
                     .backward = true,
                     .stack = reader->stack,
                     .sub = reader->sub,
                     .layer = reader->layer};
-    out->u.join.eps = norm->u.join.eps;
-    out->in[JOIN_X] = input_of(norm);
-    out->in[JOIN_GAIN] = norm->in[JOIN_GAIN];
-    out->in[JOIN_BIAS] = norm->in[JOIN_BIAS];
-    const fth_val y = norm->out[JOIN_Y];
-    out->out[JOIN_STATS] = fth_graph_like(g, norm->out[JOIN_STATS]);
-    out->out[JOIN_Y] = t->again[y] = fth_graph_like(g, y);
+    if (norm) {
+        out->aside = !t->waited[op->out[JOIN_Y]];
+        out->u.join.eps = op->u.join.eps;
+        out->in[JOIN_X] = input_of(op);
+        out->in[JOIN_GAIN] = op->in[JOIN_GAIN];
+        out->in[JOIN_BIAS] = op->in[JOIN_BIAS];
+        out->out[JOIN_STATS] = fth_graph_like(g, op->out[JOIN_STATS]);
+        out->out[JOIN_Y] = t->again[op->out[JOIN_Y]] = fth_graph_like(g, op->out[JOIN_Y]);
+        return g->err;
+    }
+    out->u = op->u;
+    memcpy(out->in, op->in, sizeof *operands * (size_t)n_in);
+    for (int k = 0; k < n_out; k++)
+        if (op->out[k]) out->out[k] = t->again[op->out[k]] = fth_graph_like(g, op->out[k]);
     return g->err;
+}
+
+/* An operand as the backward sees it. */
+static fth_val renamed(thrift *t, fth_val v) {
+    const fth_val again = t->again[owner(t->g, v)];
+    if (!again || !t->g->value[v].base) return again ? again : v;
+    return fth_graph_columns(t->g, again, t->g->value[v].column, t->g->value[v].width);
 }
 
 static fth_err rewrite(thrift *t, int32_t chosen) {
@@ -101,11 +158,12 @@ static fth_err rewrite(thrift *t, int32_t chosen) {
     const fth_val n_values = g->n_values; /* t->again covers the values of before */
     for (int32_t i = 0; i < g->n_ops && err == FTH_OK; i++) {
         fth_op *op = &g->op[i];
-        if (t->maker_of[i] >= 0) err = take_again(t, &g->op[t->maker_of[i]], op, &ops[n++]);
+        if (t->maker_of[i] >= 0) err = make_again(t, &g->op[t->maker_of[i]], op, &ops[n++]);
         for (int k = 0; op->backward && k < op->n_in; k++)
-            if (op->in[k] < n_values && t->again[op->in[k]]) op->in[k] = t->again[op->in[k]];
+            if (op->in[k] < n_values) op->in[k] = renamed(t, op->in[k]);
         ops[n++] = *op;
     }
+    if (err == FTH_OK) err = g->err;
     if (err != FTH_OK) {
         free(ops);
         return err;
@@ -117,26 +175,47 @@ static fth_err rewrite(thrift *t, int32_t chosen) {
     return FTH_OK;
 }
 
-fth_err fth_graph_thrift(fth_graph *g) {
+typedef enum pass_kind { NORMS, ATTENTION, PRODUCTS } pass_kind;
+
+static fth_err pass(fth_graph *g, pass_kind what, int32_t products) {
     const size_t n_values = (size_t)g->n_values, n_ops = (size_t)g->n_ops;
     thrift t = {.g = g,
                 .reader = malloc(sizeof *t.reader * n_values),
                 .last = malloc(sizeof *t.last * n_values),
                 .kept = malloc(sizeof *t.kept * n_values),
+                .waited = malloc(sizeof *t.waited * n_values),
                 .again = calloc(n_values, sizeof *t.again),
                 .maker_of = malloc(sizeof *t.maker_of * (n_ops + 1))};
     fth_err err = FTH_OK;
-    if (!t.reader || !t.last || !t.kept || !t.again || !t.maker_of)
+    if (!t.reader || !t.last || !t.kept || !t.waited || !t.again || !t.maker_of)
         err = fth_fail(FTH_NO_MEMORY, "no memory for a graph");
     if (err == FTH_OK) {
         survey(&t);
-        const int32_t chosen = choose(&t);
+        for (size_t i = 0; i < n_ops; i++) t.maker_of[i] = -1;
+        const int32_t chosen = what == NORMS       ? choose_norms(&t)
+                               : what == ATTENTION ? choose_attention(&t)
+                                                   : choose_products(&t, products);
         if (chosen > 0) err = rewrite(&t, chosen);
     }
     free(t.reader);
     free(t.last);
     free(t.kept);
+    free(t.waited);
     free(t.again);
     free(t.maker_of);
     return err;
+}
+
+/* What is made again may read what the next pass makes again. */
+fth_err fth_graph_thrift(fth_graph *g, fth_thrift also) {
+    if (also.attention) FTH_TRY(pass(g, ATTENTION, 0));
+    if (also.products > 0) FTH_TRY(pass(g, PRODUCTS, also.products));
+    return pass(g, NORMS, 0);
+}
+
+int32_t fth_graph_products(const fth_graph *g) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < g->n_ops; i++)
+        n += !g->op[i].backward && g->op[i].kind == FTH_KIND_linear;
+    return n;
 }

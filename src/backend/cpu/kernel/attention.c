@@ -1,26 +1,25 @@
 /* attention.c: o = D(softmax((q k^T scale + carried) / divisor + mask)) v by sentence and head. Blocks
  * of query rows against all keys of their sentence: 4 L^2 d operations per sentence, scores of one
- * block only. Bound by multiply-add and exp; a small part of a model unless sentences are long. */
+ * block only, a lane for each query. Bound by multiply-add and exp; a small part of a model unless sentences are long. */
 #include "backend/cpu/kernel/attention.h"
 
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
-    float *q;      /* [Q_BLOCK, width] where rows have to be copied */
-    float *k;      /* [keys, width] */
-    float *kt;     /* [width, keys] */
-    float *v;      /* [keys, width] */
-    float *s;      /* [Q_BLOCK, keys] scores, then probabilities */
-    float *o;      /* [Q_BLOCK, width] */
-    float *factor; /* [keys] */
+    float *q;              /* [Q_BLOCK, width] where rows have to be copied */
+    float *qt;             /* [width, Q_BLOCK] */
+    float *k, *v;          /* [keys, width] */
+    float *s;              /* [keys, Q_BLOCK] scores, then probabilities; few queries: [n, keys] */
+    float *o;              /* [Q_BLOCK, width] */
+    float *drawn, *factor; /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK] */
 } buffers;
 
 /* Cuts the buffers out of base; returns how many floats they take. */
 static int64_t cut(buffers *b, float *base, int64_t keys, int64_t width) {
-    const int64_t size[] = {Q_BLOCK * width, keys * width,    keys * width, keys * width,
-                            Q_BLOCK * keys,  Q_BLOCK * width, keys};
-    float **const place[] = {&b->q, &b->k, &b->kt, &b->v, &b->s, &b->o, &b->factor};
+    const int64_t size[] = {Q_BLOCK * width, Q_BLOCK * width, keys * width,   keys * width,
+                            Q_BLOCK * keys,  Q_BLOCK * width, Q_BLOCK * keys, Q_BLOCK * keys};
+    float **const place[] = {&b->q, &b->qt, &b->k, &b->v, &b->s, &b->o, &b->drawn, &b->factor};
     int64_t used = 0;
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         *place[i] = base ? base + used : NULL;
         used += whole_lines(size[i]);
     }
@@ -38,25 +37,99 @@ FTH_SCRATCH(attention) {
     return threads_scratch_bytes(dev, thread_floats(keys, width, op->u.attention.heads));
 }
 
-/* Carried scores: s becomes scale s + those of the layer below, which is kept for the layer above;
- * keys that causality hides get 0. */
+/* Carried scores of one query, `step` floats from key to key: s becomes scale s + those of the layer
+ * below, which is kept for the layer above; keys that causality hides get 0. */
 static void carry_scores(const fth_exec *ex, const fth_op *op, const task *t, int64_t query,
-                         int64_t seen, float *s) {
+                         float *s, int64_t step) {
     const fth_tensor *prev = fth_arg(ex, op->in[ATT_PREV]);
     const fth_tensor *scores = fth_arg(ex, op->out[ATT_SCORES]);
     const int64_t pair = t->pair + query * t->k_len;
+    const int64_t seen = op->u.attention.causal ? query + 1 : t->k_len;
     for (int64_t j = 0; j < seen; j++) {
-        s[j] *= op->u.attention.scale;
-        if (prev) s[j] += element(prev, pair + j, t->head);
+        s[j * step] *= op->u.attention.scale;
+        if (prev) s[j * step] += element(prev, pair + j, t->head);
     }
     if (!scores || !scores->data) return;
     for (int64_t j = 0; j < t->k_len; j++)
-        set_element(scores, pair + j, t->head, j < seen ? s[j] : 0.0f);
+        set_element(scores, pair + j, t->head, j < seen ? s[j * step] : 0.0f);
 }
 
+/* What every score is multiplied with before its exponential; carried ones have been scaled. */
+static float score_factor(const fth_op *op) {
+    const bool carries = op->in[ATT_PREV] || op->out[ATT_SCORES];
+    return (carries ? 1 : op->u.attention.scale) / op->u.attention.divisor;
+}
+
+/* ---- many queries: a lane for each ---- */
+
+/* Makes exponentials of the columns of s [keys][Q_BLOCK] times `by`; norm [Q_BLOCK] gets what makes
+ * them probabilities, log_sum [Q_BLOCK] the log of their sum. */
+static void softmax_columns(float *restrict_ s, const block *w, float by, float *norm,
+                            float *log_sum) {
+    for (int64_t c = 0; c < w->n; c += VW) {
+        float *const first = s + c, *const end = s + w->keys * Q_BLOCK + c;
+        vf most = v_mul(v_load(first), v_set(by)), other = most, sum = v_zero();
+        for (const float *at = first; at < end; at += 2 * Q_BLOCK) {
+            const float *next = at + Q_BLOCK < end ? at + Q_BLOCK : at;
+            most = v_max(most, v_mul(v_load(at), v_set(by)));
+            other = v_max(other, v_mul(v_load(next), v_set(by)));
+        }
+        most = v_max(most, other);
+        for (float *at = first; at < end; at += Q_BLOCK) {
+            const vf e = v_exp(v_fma(v_load(at), v_set(by), -most));
+            v_store(at, e);
+            sum = v_add(sum, e);
+        }
+        v_store(norm + c, sum);
+        v_store(log_sum + c, most);
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < w->n; i++) {
+        log_sum[i] += fast_log(norm[i]);
+        norm[i] = 1 / norm[i];
+    }
+}
+
+/* A block of query rows with the keys and values [keys, width] of its sentence. */
+static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
+                        const block *w, view k, view v) {
+    const rows o = rows_of(ex, op->out[ATT_O]);
+    const full_rows lse = full_of(ex, op->out[ATT_LSE]);
+    const int32_t width = fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads;
+    const int64_t row = t->q + w->first, ld = v_round(width);
+    const view q = head_view(rows_of(ex, op->in[ATT_Q]), row, w->n, t->head, width, b->q);
+    float norm[Q_BLOCK], log_sum[Q_BLOCK];
+    turn_queries(b->qt, q, w->n, width);
+    score_columns(w, k, b->qt, width, b->s);
+    if (op->in[ATT_PREV] || op->out[ATT_SCORES])
+        for (int64_t i = 0; i < w->n; i++) carry_scores(ex, op, t, w->first + i, b->s + i, Q_BLOCK);
+    if (op->u.attention.causal) hide_later_keys(w, b->s);
+    softmax_columns(b->s, w, score_factor(op), norm, log_sum);
+    for (int64_t i = 0; lse.data && i < w->n; i++)
+        lse.data[(row + i) * lse.ld + t->head] = log_sum[i];
+    if (op->u.attention.drop.p > 0) {
+        drop_columns(ex, op, t, w, b->drawn, b->factor);
+        for (int64_t j = 0; j < w->keys * Q_BLOCK; j += VW)
+            v_store(b->s + j, v_mul(v_load(b->s + j), v_load(b->factor + j)));
+    }
+    small_product(
+        w->n, ld,
+        &(small){
+            .k = w->keys, .a = {b->s, Q_BLOCK}, .by_column = true, .b = v, .c = b->o, .ldc = ld});
+    for (int64_t i = 0; i < w->n; i++)
+        store_head(o, row + i, 1, t->head, width, b->o + i * ld, norm[i]);
+}
+
+/* ---- few queries ---- */
+
+/* Queries of a sentence that are too few for lanes of their own: a step of generation has one for
+ * each hypothesis. Where a backward follows, scores are by columns all the same, as it makes them:
+ * rounded otherwise, large ones would not cancel against the log-sum that is kept here. */
+enum { FEW_QUERIES = 4 };
+
 /* Makes exponentials of a row of scores times `by`, 0 for the keys from seen to n, n whole vectors;
- * returns the log of their sum and puts the factor that makes them probabilities into *norm. */
-static float softmax_row(float *restrict_ s, int64_t seen, int64_t n, float by, float *norm) {
+ * returns the factor that makes them probabilities. */
+static float softmax_row(float *restrict_ s, int64_t seen, int64_t n, float by) {
     for (int64_t j = seen; j < n; j++) s[j] = -INFINITY;
     vf most = v_mul(v_load(s), v_set(by)), sum = v_zero();
     for (int64_t j = 0; j < n; j += VW) most = v_max(most, v_mul(v_load(s + j), v_set(by)));
@@ -66,22 +139,8 @@ static float softmax_row(float *restrict_ s, int64_t seen, int64_t n, float by, 
         v_store(s + j, e);
         sum = v_add(sum, e);
     }
-    const float total = v_sum(sum);
-    *norm = 1 / total;
-    return highest + fast_log(total);
+    return 1 / v_sum(sum);
 }
-
-/* Queries of a sentence that are too few to turn its keys for: a step of generation has one for each
- * hypothesis. Where a backward follows keys are turned all the same, so that it makes the very scores
- * again whose log-sum is kept here: rounded otherwise, large ones would not cancel. */
-enum { FEW_QUERIES = 4 };
-
-/* What a block of query rows is multiplied with. */
-typedef struct memory {
-    view k, v;       /* [keys, width] */
-    const float *kt; /* [width, keys]; NULL: the queries are few */
-    int64_t ld;      /* floats from row to row of kt and of the scores */
-} memory;
 
 /* s[n][ld] = q k^T as dots of rows, width in whole vectors. The places from keys to the next whole
  * vector get numbers too, of rows that are there. */
@@ -102,57 +161,51 @@ static void dot_scores(view q, int64_t n, view k, int64_t keys, int64_t width, f
         }
 }
 
-/* Query rows [first, first + n) of a task. */
-static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
-                        const memory *m, int64_t first, int64_t n) {
+/* All queries of a task that has few. */
+static void few_queries(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
+                        view k, view v) {
     const rows o = rows_of(ex, op->out[ATT_O]);
-    const full_rows lse = full_of(ex, op->out[ATT_LSE]);
     const int32_t width = fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads;
-    const bool causal = op->u.attention.causal, drops = op->u.attention.drop.p > 0;
-    const bool carries = op->in[ATT_PREV] || op->out[ATT_SCORES];
-    const int64_t keys = causal ? first + n : t->k_len; /* that any row of the block sees */
-    const float by = (carries ? 1 : op->u.attention.scale) / op->u.attention.divisor;
-    const view q = head_view(rows_of(ex, op->in[ATT_Q]), t->q + first, n, t->head, width, b->q);
-    if (m->kt)
-        small_product(n, v_round(keys),
-                      &(small){.k = width, .a = q, .b = {m->kt, m->ld}, .c = b->s, .ldc = m->ld});
-    else
-        dot_scores(q, n, m->k, keys, v_round(width), b->s, m->ld);
-    float norm[Q_BLOCK];
+    const int64_t whole = v_round(t->k_len), n = t->q_len, ld = v_round(width);
+    const view q = head_view(rows_of(ex, op->in[ATT_Q]), t->q, n, t->head, width, b->q);
+    float norm[FEW_QUERIES];
+    dot_scores(q, n, k, t->k_len, ld, b->s, whole);
     for (int64_t i = 0; i < n; i++) {
-        float *s = b->s + i * m->ld;
-        const int64_t seen = causal ? first + i + 1 : t->k_len, whole = v_round(keys);
-        if (carries) carry_scores(ex, op, t, first + i, seen, s);
-        const float log_sum = softmax_row(s, seen, whole, by, &norm[i]);
-        if (lse.data) lse.data[(t->q + first + i) * lse.ld + t->head] = log_sum;
-        if (!drops) continue;
-        attention_drop(ex, op, t, first + i, seen, whole, b->factor);
+        float *s = b->s + i * whole;
+        const int64_t seen = op->u.attention.causal ? i + 1 : t->k_len;
+        if (op->in[ATT_PREV] || op->out[ATT_SCORES]) carry_scores(ex, op, t, i, s, 1);
+        norm[i] = softmax_row(s, seen, whole, score_factor(op));
+        if (op->u.attention.drop.p <= 0) continue;
+        attention_drop(ex, op, t, i, seen, whole, b->drawn);
         for (int64_t j = 0; j < whole; j += VW)
-            v_store(s + j, v_mul(v_load(s + j), v_load(b->factor + j)));
+            v_store(s + j, v_mul(v_load(s + j), v_load(b->drawn + j)));
     }
-    const int64_t ld = v_round(width);
-    small_product(n, ld, &(small){.k = keys, .a = {b->s, m->ld}, .b = m->v, .c = b->o, .ldc = ld});
+    small_product(n, ld, &(small){.k = t->k_len, .a = {b->s, whole}, .b = v, .c = b->o, .ldc = ld});
     for (int64_t i = 0; i < n; i++)
-        store_head(o, t->q + first + i, 1, t->head, width, b->o + i * ld, norm[i]);
+        store_head(o, t->q + i, 1, t->head, width, b->o + i * ld, norm[i]);
 }
 
 FTH_PART(attention) {
     const int32_t d = fth_arg(ex, op->in[ATT_Q])->width, heads = op->u.attention.heads;
-    const rows k = rows_of(ex, op->in[ATT_K]), v = rows_of(ex, op->in[ATT_V]);
+    const rows keys = rows_of(ex, op->in[ATT_K]), values = rows_of(ex, op->in[ATT_V]);
     const int32_t width = d / heads;
-    const int64_t ld = v_round(width), most = longest(ex->capacity, op->u.attention.k_side);
-    const bool trains = op->out[ATT_LSE] != 0;
+    const int64_t most = longest(ex->capacity, op->u.attention.k_side);
+    const bool trains = op->out[ATT_LSE] != 0, causal = op->u.attention.causal;
     buffers b;
-    cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
+    cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, v_round(width));
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.q_len == 0 || t.k_len == 0) continue;
-        const memory m = {.k = head_view(k, t.k, t.k_len, t.head, width, b.k),
-                          .v = head_view(v, t.k, t.k_len, t.head, width, b.v),
-                          .kt = t.q_len > FEW_QUERIES || trains ? b.kt : NULL,
-                          .ld = v_round(t.k_len)};
-        if (m.kt) transpose(b.kt, m.ld, m.k, t.k_len, ld);
-        for (int64_t i = 0; i < t.q_len; i += Q_BLOCK)
-            query_block(ex, op, &t, &b, &m, i, t.q_len - i < Q_BLOCK ? t.q_len - i : Q_BLOCK);
+        const view k = head_view(keys, t.k, t.k_len, t.head, width, b.k);
+        const view v = head_view(values, t.k, t.k_len, t.head, width, b.v);
+        if (t.q_len <= FEW_QUERIES && !trains) {
+            few_queries(ex, op, &t, &b, k, v);
+            continue;
+        }
+        for (block w = {0}; w.first < t.q_len; w.first += Q_BLOCK) {
+            w.n = t.q_len - w.first < Q_BLOCK ? t.q_len - w.first : Q_BLOCK;
+            w.keys = causal ? w.first + w.n : t.k_len;
+            query_block(ex, op, &t, &b, &w, k, v);
+        }
     }
 }

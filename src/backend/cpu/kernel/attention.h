@@ -114,6 +114,37 @@ static inline void transpose(float *restrict_ to, int64_t ld, view from, int64_t
         }
 }
 
+/* ---- scores by columns: [keys][Q_BLOCK], a query for each lane, so that a softmax needs no sums
+ * across a vector, however short the sentence is ---- */
+
+/* Query rows at hand, and the keys of their sentence that any of them sees. */
+typedef struct block {
+    int64_t first, n, keys;
+} block;
+
+/* q's rows turned: [width][Q_BLOCK]; lanes without a query get 0. */
+static inline void turn_queries(float *to, view q, int64_t n, int64_t width) {
+    transpose(to, Q_BLOCK, q, n, v_round(width));
+}
+
+/* s = K Q^T, or V dO^T: sums over the width in one order, so that the backward finds the very
+ * scores of the forward. */
+static inline void score_columns(const block *w, view k, const float *qt, int64_t width, float *s) {
+    small_product(w->keys, v_round(w->n),
+                  &(small){.k = width, .a = k, .b = {qt, Q_BLOCK}, .c = s, .ldc = Q_BLOCK});
+}
+
+/* Causality: scores of keys behind their query become -inf. */
+static inline void hide_later_keys(const block *w, float *s) {
+    vf lane;
+    for (int i = 0; i < VW; i++) lane[i] = (float)i;
+    for (int64_t j = w->first + 1; j < w->keys; j++)
+        for (int64_t c = 0; c < w->n && c < j - w->first; c += VW) {
+            float *at = s + j * Q_BLOCK + c;
+            v_store(at, v_before(v_load(at), lane, (float)(j - w->first - c)));
+        }
+}
+
 /* Dropout's factors of the probabilities of one query row: [n] keys, n whole vectors; 0 for those
  * that it does not see. */
 static inline void attention_drop(const fth_exec *ex, const fth_op *op, const task *t,
@@ -122,6 +153,18 @@ static inline void attention_drop(const fth_exec *ex, const fth_op *op, const ta
     const uint64_t e = (uint64_t)(row * op->u.attention.heads + t->head) << 16;
     FTH_NAME(drop_factors)(ex, &op->u.attention.drop, e, seen, factor);
     for (int64_t j = seen; j < n; j++) factor[j] = 0;
+}
+
+/* The same for a block of them, turned: to [whole vectors of keys][Q_BLOCK]; by_row is a place for
+ * [Q_BLOCK][whole vectors of keys]. */
+static inline void drop_columns(const fth_exec *ex, const fth_op *op, const task *t, const block *w,
+                                float *by_row, float *to) {
+    const int64_t whole = v_round(w->keys);
+    for (int64_t i = 0; i < w->n; i++) {
+        const int64_t seen = op->u.attention.causal ? w->first + i + 1 : t->k_len;
+        attention_drop(ex, op, t, w->first + i, seen, whole, by_row + i * whole);
+    }
+    transpose(to, Q_BLOCK, (view){by_row, whole}, w->n, whole);
 }
 
 /* The longest sentence that a batch can have. */

@@ -9,8 +9,26 @@ static int64_t own_bytes(void) {
     return panels > whole ? panels : whole;
 }
 
+/* Gradients of thin maps: threads share the rows instead of dW, since each has those rows in its
+ * cache that it has made itself; each adds up a dW of its own, and these are added in the end. */
+enum { THIN_FLOATS = 1 << 16 };
+
+static bool is_thin(const fth_device *dev, int64_t m, int64_t n) {
+    return dev->threads > 1 && m * n <= THIN_FLOATS;
+}
+
+/* Floats of a thread's dW and db. */
+static int64_t thin_floats(int64_t m, int64_t n) {
+    return whole_lines(m * n) + whole_lines(m);
+}
+
 FTH_SCRATCH(linear) {
-    const int64_t bytes = dev->threads * own_bytes();
+    int64_t bytes = dev->threads * own_bytes();
+    if (op->kind == FTH_KIND_linear_dw) {
+        const int64_t m = g->value[op->in[LINEAR_DW_DY]].width;
+        const int64_t n = g->value[op->in[LINEAR_DW_X]].width;
+        if (is_thin(dev, m, n)) bytes += threads_scratch_bytes(dev, thin_floats(m, n));
+    }
     if (op->kind != FTH_KIND_linear || !((const fth_cpu *)dev)->int8) return bytes;
     const fth_value *x = &g->value[op->in[LINEAR_X]];
     const int64_t n_rows = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
@@ -56,17 +74,11 @@ FTH_PART(linear_dx) {
     gemm_in_scratch(ex, &g, team);
 }
 
-/* db += column sums of dy; a thread owns columns. */
-static void column_sums(const fth_exec *ex, const fth_op *op, const fth_team *team) {
-    const fth_tensor *t = fth_arg(ex, op->in[LINEAR_DW_DY]);
-    const rows dy = rows_of(ex, op->in[LINEAR_DW_DY]);
-    float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
-    if (!db) return;
+/* db += sums of columns [columns) of n_rows rows of dy. */
+static void column_sums(rows dy, int64_t n_rows, fth_share columns, float *restrict_ db) {
     enum { COLUMNS = 64 }; /* summed at a time, in registers */
-    const fth_share mine = fth_team_share(team, t->width, 16);
-    const int64_t n_rows = fth_rows_now(ex, t);
-    for (int64_t j = mine.begin; j < mine.end; j += COLUMNS) {
-        const int64_t n = mine.end - j < COLUMNS ? mine.end - j : COLUMNS;
+    for (int64_t j = columns.begin; j < columns.end; j += COLUMNS) {
+        const int64_t n = columns.end - j < COLUMNS ? columns.end - j : COLUMNS;
         float sum[COLUMNS] = {0};
         if (n == COLUMNS) {
             for (int64_t row = 0; row < n_rows; row++)
@@ -82,6 +94,46 @@ static void column_sums(const fth_exec *ex, const fth_op *op, const fth_team *te
     }
 }
 
+/* Where a thread's own dW [m, n] and db [m] are. */
+static full_rows thin_part(const fth_exec *ex, const gemm *g, int thread) {
+    float *base =
+        (float *)(void *)((char *)ex->scratch + ex->device->threads * FTH_NAME(gemm_own_bytes)());
+    return (full_rows){base + thread * whole_lines(thin_floats(g->m, g->n)), g->n};
+}
+
+/* dW and db: a thread adds up its part of the rows. */
+static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, bool bias) {
+    const fth_share mine = fth_team_share(team, g->k, 1);
+    const full_rows part = thin_part(ex, g, team->thread);
+    float *db = part.data + whole_lines(g->m * g->n);
+    gemm own = *g;
+    own.k = mine.end - mine.begin;
+    own.a.data += mine.begin * g->a.ld;
+    own.b.data += mine.begin * g->b.ld;
+    own.c_full = part;
+    memset(part.data, 0, sizeof *part.data * (size_t)thin_floats(g->m, g->n));
+    if (g->c_full.data) FTH_NAME(gemm)
+    (&own, &(fth_team){.n_threads = 1},
+     (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)());
+    if (bias) column_sums(own.a, own.k, (fth_share){0, g->m}, db);
+}
+
+/* A thread's share of dW and db gets what the threads have added up, in their order. */
+static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, float *db) {
+    const fth_share mine = fth_team_share(team, g->m, 1);
+    for (int thread = 0; thread < team->n_threads; thread++) {
+        const full_rows part = thin_part(ex, g, thread);
+        const float *part_db = part.data + whole_lines(g->m * g->n);
+        for (int64_t i = mine.begin; g->c_full.data && i < mine.end; i++) {
+            float *restrict_ to = g->c_full.data + i * g->c_full.ld;
+            const float *restrict_ from = part.data + i * part.ld;
+#pragma omp simd
+            for (int64_t j = 0; j < g->n; j++) to[j] += from[j];
+        }
+        for (int64_t i = mine.begin; db && i < mine.end; i++) db[i] += part_db[i];
+    }
+}
+
 FTH_PART(linear_dw) {
     const fth_tensor *dy = fth_arg(ex, op->in[LINEAR_DW_DY]), *x = fth_arg(ex, op->in[LINEAR_DW_X]);
     const gemm g = {.m = dy->width,
@@ -92,6 +144,13 @@ FTH_PART(linear_dw) {
                     .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
                     .accumulate = true,
                     .pairs = pairs_of(ex)};
+    float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
+    if (is_thin(ex->device, g.m, g.n)) {
+        thin_rows(ex, &g, team, db != NULL);
+        fth_team_wait(team);
+        thin_sums(ex, &g, team, db);
+        return;
+    }
     if (g.c_full.data) gemm_in_scratch(ex, &g, team);
-    column_sums(ex, op, team);
+    if (db) column_sums(g.a, g.k, fth_team_share(team, g.m, 16), db);
 }

@@ -242,6 +242,12 @@ inline_ vf v_mul(vf a, vf b) {
     return a * b;
 }
 
+/* x, but -inf in the lanes whose number is below n. */
+inline_ vf v_before(vf x, vf lane, float n) {
+    const vi hidden = lane < v_set(n), none = (vi)v_set(-__builtin_inff());
+    return (vf)(((vi)x & ~hidden) | (none & hidden));
+}
+
 #ifdef FTH_REAL_IS_bf16
 /* VW numbers of type bf16 as floats. */
 inline_ vf v_load_real(const uint16_t *p) {

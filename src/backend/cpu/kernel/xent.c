@@ -6,7 +6,10 @@
 
 #include "backend/cpu/kernel/math.h"
 
-enum { LOGIT_BYTES = 32 << 20 }; /* of a chunk, about */
+enum {
+    LOGIT_BYTES = 4 << 20, /* of a chunk, about: they stay in the caches; */
+    FEWEST_ROWS = 256      /* but for fewer rows the weights are not worth reading once more */
+};
 
 /* How the scratch is divided. */
 typedef struct layout {
@@ -19,7 +22,7 @@ typedef struct layout {
 static layout layout_of(int64_t n_rows, int64_t vocab, int threads) {
     layout l = {.ld = whole_lines(vocab)};
     const int64_t fit = LOGIT_BYTES / ((int64_t)sizeof(float) * l.ld);
-    l.chunk = fit < 64 ? 64 : fit;
+    l.chunk = fit < FEWEST_ROWS ? FEWEST_ROWS : fit;
     if (l.chunk > n_rows) l.chunk = n_rows;
     const int64_t logit_bytes = l.chunk * l.ld * (int64_t)sizeof(float);
     /* floats turn into their gradient where they are; bf16 ones need a place of their own */
