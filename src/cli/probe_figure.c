@@ -450,7 +450,14 @@ static int grid_block(figure *f, int32_t subject, const char *word) {
     return end_block(f);
 }
 
+/* All have the same axis, so that steep and flat can be told apart. */
 static void surface(figure *f) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < f->t->n; i++) {
+        double loss = f->t->row[i].number[2];
+        if (isfinite(loss)) low = fmin(low, loss);
+        if (isfinite(loss)) high = fmax(high, loss);
+    }
     f->columns = f->t->n_subjects > 1 ? 2 : 1;
     for (int32_t s = 0; s < f->t->n_subjects; s++) {
         int block = grid_block(f, s, NULL);
@@ -458,9 +465,10 @@ static void surface(figure *f) {
         SAY(f, &f->panels,
             "set zlabel 'loss (nats per token)' rotate parallel\n" PALETTE
             "set cblabel 'loss (nats per token)'\nset view 55,40\nset xyplane 0.1\n"
-            "set pm3d depthorder border lc rgb '#404040' lw 0.4\n"
-            "splot $b%d using 1:2:3 with pm3d notitle\n",
-            block);
+            "set pm3d depthorder border lc rgb '#404040' lw 0.4\n");
+        if (high > low)
+            SAY(f, &f->panels, "set zrange [%g:%g]\nset cbrange [%g:%g]\n", low, high, low, high);
+        SAY(f, &f->panels, "splot $b%d using 1:2:3 with pm3d notitle\n", block);
     }
 }
 
@@ -482,6 +490,8 @@ static void trajectory_panel(figure *f, int32_t s) {
         SAY(f, &f->panels, "unset grid\n");
         SAY(f, &f->curves, "$b%d using 1:2:3 with image notitle, ", map);
     }
+    if (mapped) /* seen on light and dark */
+        SAY(f, &f->curves, "$b%d with linespoints lw 5 pt 7 ps 1 lc rgb '#000000' notitle, ", way);
     SAY(f, &f->curves, "$b%d with linespoints lw 2 pt 7 ps 0.6 lc rgb '%s' notitle", way,
         mapped ? "#ffffff" : "#0072b2");
     end_panel(f);
