@@ -197,7 +197,7 @@ static bool over_depth(const fth_table *t, int32_t least) {
     return false;
 }
 
-/* "postln 18-18": what the subjects of one model or, without layers, of one method are called. */
+/* METHOD 18-18: what the subjects of one model or, without layers, of one method are called. */
 static void curve_of(figure *f, int block, int style, int32_t subject, bool layers) {
     const fth_probe_name *s = &f->t->subject[subject];
     char title[96];
