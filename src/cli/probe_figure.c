@@ -93,11 +93,19 @@ static void whole_axis(figure *f) {
     if (isfinite(room)) whole_tics(f, "x", (int64_t)f->to);
 }
 
+/* A logarithmic axis; few powers of ten have 2 and 5 between them. */
+static void logarithmic_axis(figure *f) {
+    double low = f->low / 1.3, high = f->high * 1.3;
+    SAY(f, &f->panels, "set logscale y\nset format y '%%.0e'\nset yrange [%g:%g]\n", low, high);
+    if (high > 1000 * low) return;
+    SAY(f, &f->panels, "set format y '%%g'\n");
+    for (double power = pow(10, floor(log10(low))); power < high; power *= 10)
+        SAY(f, &f->panels, "set ytics add (%g, %g, %g)\n", power, 2 * power, 5 * power);
+}
+
 static void end_panel(figure *f) {
     fth_str *p = &f->panels;
-    if (f->logarithmic && f->low > 0 && f->high > 10 * f->low)
-        SAY(f, p, "set logscale y\nset format y '%%.0e'\nset yrange [%g:%g]\n", f->low / 1.3,
-            f->high * 1.3);
+    if (f->logarithmic && f->low > 0 && f->high > 10 * f->low) logarithmic_axis(f);
     if (f->curves.length == 0)
         SAY(f, p, "plot [0:1] [0:1] NaN notitle\n");
     else
@@ -301,7 +309,9 @@ static void ln_time_panel(figure *f, fth_stack stack, const char *part, const ch
         curve_of(f, end_block(f), style++, s, true);
     }
     int32_t d = f->t->subject[0].d;
+    double low = fmin(f->low, sqrt(d)), room = 0.05 * (f->high - low);
     SAY(f, &f->curves, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d), d);
+    if (room > 0) SAY(f, &f->panels, "set yrange [%g:%g]\n", low - room, f->high + room);
     end_panel(f);
 }
 
