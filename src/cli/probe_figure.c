@@ -379,6 +379,12 @@ static void places_panel(figure *f, int32_t subject, fth_stack stack) {
     end_panel(f);
 }
 
+/* How a map of so many cells along its edge is drawn. Browsers blur a small image that they enlarge,
+ * so its cells are shapes of their own; many of them would make a large file. */
+static const char *map_style(int64_t cells) {
+    return cells <= 40 ? "image pixels" : "image";
+}
+
 /* Cosine of every two layers as a map; all maps have the same colours. */
 static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
     double low = 1;
@@ -396,7 +402,8 @@ static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
         "unset grid\n" PALETTE "set cbrange [%g:1]\nset cblabel 'mean cosine'\nset size ratio 1\n"
         "set autoscale fix\nset tics out\n",
         floor(low * 10) / 10);
-    SAY(f, &f->curves, "$b%d using 1:2:3 with image notitle", end_block(f));
+    SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle", end_block(f),
+        map_style(f->t->subject[subject].layers[stack]));
     end_panel(f);
 }
 
@@ -483,6 +490,10 @@ static void surface(figure *f) {
 }
 
 static void trajectory_panel(figure *f, int32_t s) {
+    int64_t cells = 0;
+    for (int64_t i = 0; i < f->t->n; i++)
+        cells += f->t->row[i].subject == s && strcmp(f->t->row[i].word, "surface") == 0;
+    int64_t edge = (int64_t)sqrt((double)cells);
     int map = grid_block(f, s, "surface");
     bool mapped = f->t->row[f->t->n - 1].word[0] == 's';
     begin_panel(f, title_of(f->t, s), mapped ? "white: its checkpoints" : NULL,
@@ -498,7 +509,7 @@ static void trajectory_panel(figure *f, int32_t s) {
                 "set tics out\n");
     if (mapped) {
         SAY(f, &f->panels, "unset grid\n");
-        SAY(f, &f->curves, "$b%d using 1:2:3 with image notitle, ", map);
+        SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle, ", map, map_style(edge));
     }
     if (mapped) /* seen on light and dark */
         SAY(f, &f->curves, "$b%d with linespoints lw 5 pt 7 ps 1 lc rgb '#000000' notitle, ", way);
