@@ -140,6 +140,60 @@ refused 2 "that of the others is branchnorm" "$fathom" probe update b/checkpoint
 refused 2 "only 60 sentences" "$fathom" probe gradnorm a --data data --sentences 100 --out x.csv
 refused 2 "is probed with --batch" "$fathom" probe gradnorm "$models/postln-enc" --data data --out x.csv
 refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x.csv
+mkdir nothing
+refused 2 "nothing: is no model" "$fathom" probe gradnorm a nothing --batch "$set_file" --out x.csv
+cp b/log.jsonl nothing
+refused 2 "nothing: has no checkpoints yet" "$fathom" probe gradnorm nothing --batch "$set_file" --out x.csv
 mkdir empty empty/checkpoints
+refused 2 "empty: has no checkpoints yet" "$fathom" probe gradnorm empty --batch "$set_file" --out x.csv
 refused 2 "has no checkpoints" "$fathom" probe update empty --batch "$set_file" --out x.csv
 [ ! -e x.csv ] || fail "a refused call wrote a file"
+
+"$fathom" probe gradnorm b --batch "$set_file" --out g2.csv >out.txt
+
+# ---- tables are drawn again, without models: one that was written, and several as one
+if command -v gnuplot >/dev/null; then
+    for what in gradnorm places lninput similarity sparsity surface update trajectory; do
+        "$fathom" probe $what --from figures --out drawn >out.txt 2>err.txt || fail "$what: $(cat err.txt)"
+        cmp figures/$what.csv drawn/$what.csv || fail "$what.csv has other rows when it is read again"
+        grep -q "branchnorm 2-2" drawn/$what.svg || fail "$what.svg does not name its models"
+        "$fathom" probe $what a --batch "$set_file" --grid 3 --out a.csv >out.txt 2>err.txt
+        "$fathom" probe $what b --batch "$set_file" --grid 3 --out b.csv >out.txt 2>err.txt
+        "$fathom" probe $what --from a.csv --from b.csv --out both >out.txt 2>err.txt || fail "$what: $(cat err.txt)"
+        cmp figures/$what.csv both/$what.csv || fail "$what: two tables are not one"
+        grep -v ^branchnorm drawn/$what.csv | cmp - b.csv || fail "$what: models are mixed up"
+    done
+    # the same model twice; a model in the course of its run; a method at three depths
+    "$fathom" probe similarity --from a.csv --from a.csv --out twice >out.txt 2>err.txt && fail "a trajectory is drawn as similarity"
+    "$fathom" probe trajectory --from a.csv --from a.csv --out twice >out.txt
+    grep -q "branchnorm 2-2 (2)" twice/trajectory.svg || fail "two tables of one model look like one"
+    for what in gradnorm lninput; do
+        "$fathom" probe $what b/checkpoints/step-* --batch "$set_file" --out time >out.txt
+        grep -q ">update<" time/$what.svg || fail "$what: several steps are not drawn over the updates"
+    done
+    for layers in 3 4; do sed "1!s/,2,2,16,/,$layers,$layers,16,/; 1!s/,2,\([0-9]\)/,$layers,\1/" g2.csv >g$layers.csv; done
+    "$fathom" probe gradnorm --from g2.csv --from g3.csv --from g4.csv --out depth >out.txt
+    grep -q "layers of the stack" depth/gradnorm.svg || fail "several depths are not drawn over the depth"
+    # without gnuplot nothing can be drawn, and that is said; measuring goes on without figures
+    mkdir bin
+    ln -s "$(command -v sh)" bin/sh
+    refused 1 "gnuplot is not installed" env PATH="$tree/bin" "$fathom" probe gradnorm --from figures --out without
+    PATH="$tree/bin" "$fathom" probe gradnorm b --batch "$set_file" --out without2 >out.txt 2>err.txt || fail "gnuplot is needed to measure"
+    grep -q "warning: gnuplot is not installed" err.txt || fail "nothing is said of the missing figure"
+fi
+head -n 2 g2.csv >cut.csv
+printf 'postln,2,2,16,12,decoder,1,0.5\n' >>cut.csv
+refused 2 "cut.csv:3: .*has not the columns" "$fathom" probe gradnorm --from cut.csv --out x
+sed '2s/encoder/middle/' g2.csv >cut.csv
+refused 2 "cut.csv:2: middle: must be encoder or decoder" "$fathom" probe gradnorm --from cut.csv --out x
+sed '3s/,[^,]*$/,many/' g2.csv >cut.csv
+refused 2 "cut.csv:3: many: is no number" "$fathom" probe gradnorm --from cut.csv --out x
+head -n 1 g2.csv >cut.csv
+refused 2 "cut.csv: has no rows" "$fathom" probe gradnorm --from cut.csv --out x
+refused 2 "cut.csv:1: .*must be method,N,M" "$fathom" probe surface --from cut.csv --out x
+refused 2 "takes no models" "$fathom" probe gradnorm a --from g2.csv --out x
+refused 2 "cannot be given with --from" "$fathom" probe gradnorm --from g2.csv --data data --out x
+refused 2 "must be a folder" "$fathom" probe gradnorm --from g2.csv --out x.csv
+refused 2 "nowhere.csv: cannot open" "$fathom" probe gradnorm --from nowhere.csv --out x
+refused 2 "a MODEL is missing" "$fathom" probe gradnorm --data data --out x
+[ ! -e x ] || fail "a refused call made a folder"

@@ -48,6 +48,7 @@ expect 2 "$fathom" report whole/log.jsonl
 says err 'must be a run folder, not a file'
 expect 2 "$fathom" report
 expect 2 "$fathom" report whole --out no/such/folder/page.html
+expect 2 "$fathom" report whole --out .
 mkdir pipe && mkfifo pipe/log.jsonl
 expect 2 "$fathom" report pipe # not read for ever
 says err 'must be a plain file'
@@ -61,8 +62,13 @@ grep -q "$(printf '\033')" out && fail "escape codes in a file"
 LC_ALL=C grep -q '[^ -~]' out && fail "letters that are no ASCII without a UTF-8 locale"
 expect 0 "$fathom" watch whole --terminal --quantity cosine
 says out 'cosine of the encoder'
-expect 0 "$fathom" watch whole --terminal --quantity none
-says out 'no run has logged none'
+sed '/"name":"cosine"/d' whole/log.jsonl >less.jsonl
+mkdir less && mv less.jsonl less/log.jsonl
+expect 0 "$fathom" watch less --terminal --quantity cosine
+says out 'no run has logged cosine'
+expect 2 "$fathom" watch whole --terminal --quantity grad_nrom
+says err '--quantity grad_nrom: must be a name that --telemetry writes'
+says err 'did you mean grad_norm?'
 
 # ---- the live page: its port, and how it ends ----
 "$fathom" watch whole --port 0 >url 2>watch.err &

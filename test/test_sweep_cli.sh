@@ -41,6 +41,25 @@ refuses 'bad.yaml:3: branchnorm.growth: no run has the method branchnorm' 'data:
 refuses 'names no data' 'lr: 1'
 expect 2 "$fathom" sweep no-such.yaml
 expect 2 "$fathom" sweep
+expect 2 "$fathom" sweep .
+printf 'data: nowhere\nlr: [0.1, 0.2]\n' >bad.yaml
+expect 2 "$fathom" sweep bad.yaml --out none
+grep -q 'bad.yaml: nowhere: is no data set' err || fail "a data set that is not there: $(cat err)"
+expect 2 "$fathom" sweep bad.yaml --table --out none
+grep -q 'has no runs to make tables of' err || fail "tables of nothing: $(cat err)"
+[ ! -e none ] || fail "a refused sweep made a folder"
+
+# ---- keys on the command line
+printf 'corpus: {pair: en-de}\nprepare: {vocab-size: 100}\nlr: [0.1, 0.2]\nheads: 2\n' >keys.yaml
+expect 0 "$fathom" sweep keys.yaml --dry-run --set 'lr=[1, 2, 3]' --set heads=4 --set data=mine --set branchnorm.steps=7
+[ "$(wc -l <out)" -eq 3 ] || fail "--set does not change an axis"
+[ "$(grep -c 'train mine .*--heads 4 .*steps=7' out)" -eq 3 ] || fail "--set does not change options: $(cat out)"
+expect 2 "$fathom" sweep keys.yaml --dry-run --set heads
+grep -q -e '--set heads: must be KEY=VALUE' err || fail "--set without a value: $(cat err)"
+expect 2 "$fathom" sweep keys.yaml --dry-run --set base=other.yaml
+expect 2 "$fathom" sweep keys.yaml --dry-run --set lr=1 --set lr=2
+grep -q -e '--set:2: lr: given twice' err || fail "a key set twice: $(cat err)"
+expect 2 "$fathom" sweep keys.yaml --dry-run --set heads=two
 
 # ---- a sweep that is never stopped ----
 cat >base.yaml <<END

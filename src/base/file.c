@@ -3,17 +3,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "base/writer.h"
 
 static fth_err fail_path(const char *doing, const char *path) {
-    fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND : FTH_IO;
-    return fth_fail(code, "%s: cannot %s: %s", path, doing, strerror(errno));
+    bool wrong_name = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
+    return fth_fail(wrong_name ? FTH_NOT_FOUND : FTH_IO, "%s: cannot %s: %s", path, doing,
+                    strerror(errno));
 }
 
 /* Reads to the end; the size of a regular file is known, that of a pipe is not. */
@@ -112,4 +115,11 @@ fth_err fth_remove_tree(const char *path) {
 int fth_file_exists(const char *path) {
     struct stat st;
     return stat(path, &st) == 0;
+}
+
+int fth_folder_has(const char *folder, const char *name) {
+    char *path = fth_strdup_printf("%s/%s", folder, name);
+    int there = path && fth_file_exists(path);
+    free(path);
+    return there;
 }

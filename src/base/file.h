@@ -28,5 +28,7 @@ fth_err fth_remove_tree(const char *path);
 
 /* 1 when there is a file or folder of that name, after following links. */
 int fth_file_exists(const char *path);
+/* The same of a name in a folder. */
+int fth_folder_has(const char *folder, const char *name);
 
 #endif

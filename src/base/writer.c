@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 enum { HELD_BYTES = 64 << 10, WRITE_BYTES = 1 << 20 };
 
 static fth_err fail_write(const char *path) {
-    fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND : FTH_IO;
+    bool wrong_name = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
+    fth_err code = wrong_name ? FTH_NOT_FOUND : FTH_IO;
     return fth_fail(code, "%s: cannot write: %s", path, strerror(errno));
 }
 

@@ -113,6 +113,23 @@ static char *model_folder(const char *path) {
     return fth_is_run(path) ? fth_strdup_printf("%s/checkpoints/last", path) : strdup(path);
 }
 
+/* Before anything is measured: is each of them a model or a run that has one? */
+static fth_err check_models(const call *c) {
+    for (int32_t i = 0; i < c->n; i++) {
+        const char *path = c->models[i];
+        if (!is_folder(path)) return fth_fail(FTH_NOT_FOUND, "%s: there is no such folder", path);
+        if (fth_folder_has(path, "config.json") || fth_folder_has(path, "checkpoints/last"))
+            continue;
+        if (fth_is_run(path) || fth_folder_has(path, "log.jsonl"))
+            return fth_fail(FTH_NOT_FOUND,
+                            "%s: has no checkpoints yet; train writes them every "
+                            "--save-interval-updates updates",
+                            path);
+        return fth_fail(FTH_NOT_FOUND, "%s: is no model (it has no config.json) and no run", path);
+    }
+    return FTH_OK;
+}
+
 static int split_of(const char *name) {
     int split = FTH_TRAIN;
     while (strcmp(fth_split_name(split), name) != 0) split++;
@@ -278,6 +295,7 @@ static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
                            .has_word = c->what->has_word};
     FTH_TRY(check(c));
     if (o->from.count) return draw_tables(c);
+    FTH_TRY(check_models(c));
     c->spec = (fth_probe_spec){.log = &c->log,
                                .max_tokens = o->max_tokens,
                                .update = update_given ? o->update : 0,
@@ -310,10 +328,10 @@ fth_err fth_verb_probe(int argc, char **argv) {
                                      "may be a run: its newest checkpoint, or all of them for "
                                      "update and trajectory. doc/probe.md has examples.");
     if (err != FTH_OK) return err;
-    const fth_usage usage = {"fathom probe",
-                             "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR\n"
-                             "       fathom probe WHAT --from F.csv|DIR... --out DIR",
-                             summary.text, 1, -1};
+    const fth_usage usage = {
+        "fathom probe",
+        "WHAT (MODEL... (--batch FILE | --data DATASET) | --from F.csv|DIR) --out F.csv|DIR",
+        summary.text, 1, -1};
     fth_parsed parsed;
     bool done;
     err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);

@@ -93,11 +93,19 @@ static void whole_axis(figure *f) {
     if (isfinite(room)) whole_tics(f, "x", (int64_t)f->to);
 }
 
+/* A logarithmic axis; few powers of ten have 2 and 5 between them. */
+static void logarithmic_axis(figure *f) {
+    double low = f->low / 1.3, high = f->high * 1.3;
+    SAY(f, &f->panels, "set logscale y\nset format y '%%.0e'\nset yrange [%g:%g]\n", low, high);
+    if (high > 1000 * low) return;
+    SAY(f, &f->panels, "set format y '%%g'\n");
+    for (double power = pow(10, floor(log10(low))); power < high; power *= 10)
+        SAY(f, &f->panels, "set ytics add (%g, %g, %g)\n", power, 2 * power, 5 * power);
+}
+
 static void end_panel(figure *f) {
     fth_str *p = &f->panels;
-    if (f->logarithmic && f->low > 0 && f->high > 10 * f->low)
-        SAY(f, p, "set logscale y\nset format y '%%.0e'\nset yrange [%g:%g]\n", f->low / 1.3,
-            f->high * 1.3);
+    if (f->logarithmic && f->low > 0 && f->high > 10 * f->low) logarithmic_axis(f);
     if (f->curves.length == 0)
         SAY(f, p, "plot [0:1] [0:1] NaN notitle\n");
     else
@@ -197,7 +205,7 @@ static bool over_depth(const fth_table *t, int32_t least) {
     return false;
 }
 
-/* "postln 18-18": what the subjects of one model or, without layers, of one method are called. */
+/* METHOD 18-18: what the subjects of one model or, without layers, of one method are called. */
 static void curve_of(figure *f, int block, int style, int32_t subject, bool layers) {
     const fth_probe_name *s = &f->t->subject[subject];
     char title[96];
@@ -301,7 +309,9 @@ static void ln_time_panel(figure *f, fth_stack stack, const char *part, const ch
         curve_of(f, end_block(f), style++, s, true);
     }
     int32_t d = f->t->subject[0].d;
+    double low = fmin(f->low, sqrt(d)), room = 0.05 * (f->high - low);
     SAY(f, &f->curves, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d), d);
+    if (room > 0) SAY(f, &f->panels, "set yrange [%g:%g]\n", low - room, f->high + room);
     end_panel(f);
 }
 
@@ -369,6 +379,12 @@ static void places_panel(figure *f, int32_t subject, fth_stack stack) {
     end_panel(f);
 }
 
+/* How a map of so many cells along its edge is drawn. Browsers blur a small image that they enlarge,
+ * so its cells are shapes of their own; many of them would make a large file. */
+static const char *map_style(int64_t cells) {
+    return cells <= 40 ? "image pixels" : "image";
+}
+
 /* Cosine of every two layers as a map; all maps have the same colours. */
 static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
     double low = 1;
@@ -386,7 +402,8 @@ static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
         "unset grid\n" PALETTE "set cbrange [%g:1]\nset cblabel 'mean cosine'\nset size ratio 1\n"
         "set autoscale fix\nset tics out\n",
         floor(low * 10) / 10);
-    SAY(f, &f->curves, "$b%d using 1:2:3 with image notitle", end_block(f));
+    SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle", end_block(f),
+        map_style(f->t->subject[subject].layers[stack]));
     end_panel(f);
 }
 
@@ -450,7 +467,14 @@ static int grid_block(figure *f, int32_t subject, const char *word) {
     return end_block(f);
 }
 
+/* All have the same axis, so that steep and flat can be told apart. */
 static void surface(figure *f) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < f->t->n; i++) {
+        double loss = f->t->row[i].number[2];
+        if (isfinite(loss)) low = fmin(low, loss);
+        if (isfinite(loss)) high = fmax(high, loss);
+    }
     f->columns = f->t->n_subjects > 1 ? 2 : 1;
     for (int32_t s = 0; s < f->t->n_subjects; s++) {
         int block = grid_block(f, s, NULL);
@@ -458,13 +482,18 @@ static void surface(figure *f) {
         SAY(f, &f->panels,
             "set zlabel 'loss (nats per token)' rotate parallel\n" PALETTE
             "set cblabel 'loss (nats per token)'\nset view 55,40\nset xyplane 0.1\n"
-            "set pm3d depthorder border lc rgb '#404040' lw 0.4\n"
-            "splot $b%d using 1:2:3 with pm3d notitle\n",
-            block);
+            "set pm3d depthorder border lc rgb '#404040' lw 0.4\n");
+        if (high > low)
+            SAY(f, &f->panels, "set zrange [%g:%g]\nset cbrange [%g:%g]\n", low, high, low, high);
+        SAY(f, &f->panels, "splot $b%d using 1:2:3 with pm3d notitle\n", block);
     }
 }
 
 static void trajectory_panel(figure *f, int32_t s) {
+    int64_t cells = 0;
+    for (int64_t i = 0; i < f->t->n; i++)
+        cells += f->t->row[i].subject == s && strcmp(f->t->row[i].word, "surface") == 0;
+    int64_t edge = (int64_t)sqrt((double)cells);
     int map = grid_block(f, s, "surface");
     bool mapped = f->t->row[f->t->n - 1].word[0] == 's';
     begin_panel(f, title_of(f->t, s), mapped ? "white: its checkpoints" : NULL,
@@ -480,8 +509,10 @@ static void trajectory_panel(figure *f, int32_t s) {
                 "set tics out\n");
     if (mapped) {
         SAY(f, &f->panels, "unset grid\n");
-        SAY(f, &f->curves, "$b%d using 1:2:3 with image notitle, ", map);
+        SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle, ", map, map_style(edge));
     }
+    if (mapped) /* seen on light and dark */
+        SAY(f, &f->curves, "$b%d with linespoints lw 5 pt 7 ps 1 lc rgb '#000000' notitle, ", way);
     SAY(f, &f->curves, "$b%d with linespoints lw 2 pt 7 ps 0.6 lc rgb '%s' notitle", way,
         mapped ? "#ffffff" : "#0072b2");
     end_panel(f);

@@ -170,6 +170,11 @@ static bool is_set(const sweep *s, const char *option) {
     return false;
 }
 
+static fth_err need(const sweep *s, const char *folder, const char *name, const char *rule) {
+    if (fth_folder_has(folder, name)) return FTH_OK;
+    return fth_fail(FTH_NOT_FOUND, "%s: %s: %s", s->spec.file, folder, rule);
+}
+
 static fth_err run_all(sweep *s, size_t *errors) {
     int64_t jobs = s->o->jobs > 0 ? s->o->jobs : s->spec.jobs > 0 ? s->spec.jobs : 1;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -193,6 +198,8 @@ static fth_err run_all(sweep *s, size_t *errors) {
                          .extra = extra,
                          .n_extra = n,
                          .log = &s->log};
+    if (s->spec.data)
+        FTH_TRY(need(s, s->spec.data, "dataset.json", "is no data set; fathom prepare makes one"));
     FTH_TRY(fth_make_dirs(s->out.text));
     fth_err err = fth_runner_open(&runner);
     if (err == FTH_OK) err = fth_sweep_data_make(&s->spec, s->out.text, &s->log);
@@ -256,11 +263,12 @@ static fth_err work(sweep *s, const char *file) {
         print_runs(s);
         return FTH_OK;
     }
-    fth_err err = s->o->table ? FTH_OK : run_all(s, &errors);
+    fth_err err = s->o->table ? need(s, s->out.text, "runs", "has no runs to make tables of")
+                              : run_all(s, &errors);
     if (err == FTH_OK) err = write_tables(s, true);
     if (err == FTH_OK)
-        fth_log_info(&s->log, "tables and figure: %s/table.csv .md .tex, runs.csv, figure.svg .png",
-                     s->out.text);
+        fth_log_info(&s->log, "tables: %s/table.csv .md .tex, runs.csv%s", s->out.text,
+                     fth_folder_has(s->out.text, "figure.svg") ? "; figure.svg .png" : "");
     if (err == FTH_OK && errors > 0)
         err =
             fth_fail(FTH_FAILED,

@@ -86,23 +86,62 @@ static size_t next_line(const figure *g, size_t after) {
     return (size_t)-1;
 }
 
+/* Does row k belong to the line that begins with row i? */
+static bool in_line(const figure *g, size_t i, size_t k) {
+    return g->r->row[k].run->choice[g->x] >= 0 && fth_sweep_table_same(g->r, i, k, g->skip);
+}
+
+/* A point: x, mean, deviation, 1 where all failed, and a word where some did. */
+static fth_err add_point(const figure *g, const fth_sweep_row *row, fth_str *s) {
+    double deviation = isnan(row->best.deviation) ? 0 : row->best.deviation;
+    if (row->best.n == 0)
+        return row->failed > 0 && row->failed == row->done
+                   ? fth_str_addf(s, "%.9g NaN 0 1 \"\"\n", x_of(g, row))
+                   : FTH_OK;
+    FTH_TRY(fth_str_addf(s, "%.9g %.9g %.9g 0 \"", x_of(g, row), row->best.mean, deviation));
+    if (row->failed > 0) FTH_TRY(fth_str_addf(s, "%zu of %zu failed", row->failed, row->done));
+    return fth_str_addf(s, "\"\n");
+}
+
+/* Is there a point in the line that stands for fewer runs than were made? */
+static bool has_words(const figure *g, size_t i) {
+    for (size_t k = i; k < g->r->grid->rows; k++)
+        if (in_line(g, i, k) && g->r->row[k].best.n > 0 && g->r->row[k].failed > 0) return true;
+    return false;
+}
+
 static fth_err add_data(const figure *g, fth_str *s) {
     size_t line = 0;
     for (size_t i = next_line(g, 0); i != (size_t)-1; i = next_line(g, i + 1), line++) {
         FTH_TRY(fth_str_addf(s, "$line%zu << EOD\n", line));
-        for (size_t k = i; k < g->r->grid->rows; k++) {
-            const fth_sweep_row *row = &g->r->row[k];
-            if (row->run->choice[g->x] < 0 || !fth_sweep_table_same(g->r, i, k, g->skip)) continue;
-            double deviation = isnan(row->best.deviation) ? 0 : row->best.deviation;
-            if (row->best.n > 0)
-                FTH_TRY(
-                    fth_str_addf(s, "%.9g %.9g %.9g 0\n", x_of(g, row), row->best.mean, deviation));
-            else if (row->failed > 0 && row->failed == row->done)
-                FTH_TRY(fth_str_addf(s, "%.9g NaN 0 1\n", x_of(g, row)));
-        }
+        for (size_t k = i; k < g->r->grid->rows; k++)
+            if (in_line(g, i, k)) FTH_TRY(add_point(g, &g->r->row[k], s));
         FTH_TRY(fth_str_addf(s, "EOD\n"));
     }
     return FTH_OK;
+}
+
+/* METHODS E.11 through a line over the depth: its curve as a plot of its own; n = 0: none. */
+static fth_err add_fit(const figure *g, size_t first, size_t line, fth_str *s) {
+    fth_fit fit = {0};
+    size_t n = 0;
+    double *depth = calloc(2 * g->r->grid->rows + 1, sizeof *depth), last = 0;
+    if (!depth) return fth_fail(FTH_NO_MEMORY, "no memory for a figure");
+    double *y = depth + g->r->grid->rows;
+    for (size_t k = first; k < g->r->grid->rows; k++) {
+        const fth_sweep_row *row = &g->r->row[k];
+        if (!in_line(g, first, k) || row->best.n == 0 || !(row->depth > 0)) continue;
+        depth[n] = row->depth;
+        y[n++] = -row->best.mean;
+        last = row->depth / x_of(g, row); /* layers of both stacks for one of the axis */
+    }
+    bool fits = n > 2 && g->numeric && isfinite(last) && fth_fit_depth(depth, y, n, &fit) == FTH_OK;
+    free(depth);
+    if (!fits) return FTH_OK;
+    return fth_str_addf(s,
+                        ", -(%.9g * log(%.9g * x) + %.9g) with lines lw 1 lc %zu dt 3 title "
+                        "'fit: A = %.3g, R2 = %.2f'",
+                        fit.a, last, fit.b, line % 8 + 1, fit.a, fit.r2);
 }
 
 /* What tells a line from the others: the values of the axes that are not x. */
@@ -137,9 +176,15 @@ static fth_err add_plot(const figure *g, fth_str *s) {
                          line % 8 + 1, line % 5 + 1, 2 * (line % 4) + 5));
         FTH_TRY(add_title(g, i, s));
         FTH_TRY(fth_str_addf(s,
-                             "', $line%zu using 1:($4 == 1 ? top : NaN) with points pt 2 ps 1.4 "
-                             "lw 2 lc %zu notitle",
-                             line, line % 8 + 1));
+                             "', $line%zu using 1:($4 == 1 ? top + %zu * step : NaN) with points "
+                             "pt 2 ps 1.4 lw 2 lc %zu notitle",
+                             line, line, line % 8 + 1));
+        if (has_words(g, i))
+            FTH_TRY(fth_str_addf(s,
+                                 ", $line%zu using 1:2:5 with labels center offset 0,1 font ',9' "
+                                 "textcolor lt %zu notitle",
+                                 line, line % 8 + 1));
+        if (fth_factor_is_depth(&g->r->spec->factor[g->x])) FTH_TRY(add_fit(g, i, line, s));
     }
     return fth_str_addf(s, "\n");
 }
@@ -165,7 +210,7 @@ static fth_err add_axes(const figure *g, fth_str *s) {
     return fth_str_addf(s, ")\n");
 }
 
-/* Where crosses of failed combinations stand: above all that is drawn. */
+/* Where crosses of failed combinations stand: above all that is drawn, each line's a step higher. */
 static fth_err add_top(const figure *g, fth_str *s, bool *any) {
     double low = INFINITY, high = -INFINITY;
     bool crosses = false;
@@ -179,9 +224,12 @@ static fth_err add_top(const figure *g, fth_str *s, bool *any) {
     }
     bool none = low > high;
     *any = crosses || !none;
-    double top = none ? 1 : high + 0.15 * (high > low ? high - low : fabs(high));
-    FTH_TRY(fth_str_addf(s, "top = %.9g\n", top));
-    if (none) FTH_TRY(fth_str_addf(s, "set yrange [0:2]\n"));
+    double span = none         ? 1
+                  : high > low ? high - low
+                               : fabs(high),
+           top = none ? 1 : high + 0.15 * span;
+    FTH_TRY(fth_str_addf(s, "top = %.9g\nstep = %.9g\nset yrange %s\n", top, 0.05 * span,
+                         none ? "[0:2]" : "[0<*:*]"));
     if (!crosses) return FTH_OK;
     return fth_str_addf(s, "set label 1 'a cross: every run failed' at graph 0.01, graph 0.97 font "
                            "',9' textcolor rgb '#555555'\n");

@@ -136,8 +136,26 @@ static fth_err draw(const watch_options *o, fth_views *views, bool screen) {
     return err;
 }
 
+/* Quantities of sub-layers have names that are known. */
+static fth_err check_quantity(const char *name) {
+    static const char *const names[] = {
+#define QUANTITY(id, text, about) text,
+#include "train/quantities.def"
+#undef QUANTITY
+        "position_cosine"};
+    const size_t n = sizeof names / sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return FTH_OK;
+    const char *near = fth_nearest(name, names, n);
+    return fth_fail(FTH_USAGE,
+                    "--quantity %.60s: must be a name that --telemetry writes, as grad_norm "
+                    "(doc/telemetry.md)%s%s%s",
+                    name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 static fth_err show(const watch_options *o, fth_views *views) {
     bool changed, screen = isatty(STDOUT_FILENO);
+    if (o->quantity[0]) FTH_TRY(check_quantity(o->quantity));
     FTH_TRY(fth_views_poll(views, &changed));
     FTH_TRY(draw(o, views, screen));
     while (screen && !stopped) {

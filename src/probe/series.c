@@ -17,10 +17,7 @@ void fth_series_fini(fth_series *s) {
 }
 
 bool fth_is_run(const char *folder) {
-    char *path = fth_strdup_printf("%s/checkpoints", folder);
-    bool there = path && fth_file_exists(path);
-    free(path);
-    return there;
+    return fth_folder_has(folder, "checkpoints");
 }
 
 /* Takes the path over; NULL stands for a theta_0 that is drawn. */
