@@ -8,6 +8,10 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/int8.h"
 
+/* With more rows than this products pack blocks of the weights themselves and are faster so: 320 rows, 512
+ * to 512, 220 against 180 GFLOP/s on two cores of an Ice Lake; 160 rows are even. */
+enum { FTH_PANEL_ROWS = 192 };
+
 /* What fth_exec.own is in a program with packed weights. */
 typedef struct fth_packed {
     const fth_int8_path *path; /* of 8-bit weights; NULL: panels */

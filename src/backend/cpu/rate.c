@@ -72,8 +72,8 @@ static fth_err make_product(product *p, const fth_product_shape *s) {
     FTH_TRY(make_op(p, FTH_KIND_linear_dw, (fth_val[]){DY, X}, 2, (fth_val[]){DW, DB}, 2));
     FTH_TRY(p->dev->backend->alloc(p->dev, p->ex.scratch_bytes, &p->ex.scratch));
     FTH_TRY(p->dev->backend->prepare(&p->ex));
-    enum { FEW_ROWS = 48 }; /* steps of generation: their weights are packed once */
-    return m <= FEW_ROWS && !p->ex.own ? fth_cpu_pack_panels(&p->ex) : FTH_OK;
+    /* so few rows are those of steps of generation */
+    return m <= FTH_PANEL_ROWS && !p->ex.own ? fth_cpu_pack_panels(&p->ex) : FTH_OK;
 }
 
 static void free_product(product *p) {

@@ -53,7 +53,8 @@ FTH_PART(linear) {
     const void *panels = fth_packed_panels(ex, op->in[LINEAR_W]);
     if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
-    else if (panels)
+    else if (panels &&
+             (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack than to multiply */
         FTH_NAME(gemm_panels)(&g, panels, team, (char *)ex->scratch + team->thread * own_bytes());
     else
         gemm_in_scratch(ex, &g, team);
