@@ -356,42 +356,60 @@ static bool adds_to_gradients(const fth_trial *t, const fth_op *op) {
     return false;
 }
 
-/* Operation i, run `runs` times, on both devices; the trial's numbers become ref's. */
-static fth_err compare_op(fth_device *ref, fth_device *dev, fth_trial *t, int32_t i, int runs,
-                          double tolerance, fth_tail tail) {
+/* Devices that are compared with ref, and the one at hand. */
+typedef struct others {
+    fth_device *const *dev; /* [n] */
+    int n, at;
+    double tolerance;
+    fth_tail tail;
+} others;
+
+/* Operation i, run `runs` times, on ref and on the others; the trial's numbers become ref's. */
+static fth_err compare_op(fth_device *ref, others *o, fth_trial *t, int32_t i, int runs) {
     const fth_op *op = &t->graph.op[i];
-    double *a[FTH_TRIAL_VALUES] = {0}, *b[FTH_TRIAL_VALUES] = {0}, *again[FTH_TRIAL_VALUES] = {0};
+    double *b[FTH_TRIAL_VALUES] = {0};
     fth_arena arena;
     fth_arena_init(&arena);
-    fth_err err;
-    FTH_TRY_OR(err, fth_harness_run(ref, t, i, runs, tail, &arena, b), done);
-    FTH_TRY_OR(err, fth_harness_run(dev, t, i, runs, tail, &arena, a), done);
-    FTH_TRY_OR(err, fth_harness_run(dev, t, i, runs, tail, &arena, again), done);
-    FTH_TRY_OR(err, check_operands(t, op, a, again, b, tolerance, tail), done);
-    if (runs == 1) {
+    fth_err err = fth_harness_run(ref, t, i, runs, o->tail, &arena, b);
+    for (o->at = 0; err == FTH_OK && o->at < o->n; o->at++) {
+        fth_device *dev = o->dev[o->at];
+        double *a[FTH_TRIAL_VALUES] = {0}, *again[FTH_TRIAL_VALUES] = {0};
+        FTH_TRY_OR(err, fth_harness_run(dev, t, i, runs, o->tail, &arena, a), done);
+        FTH_TRY_OR(err, fth_harness_run(dev, t, i, runs, o->tail, &arena, again), done);
+        FTH_TRY_OR(err, check_operands(t, op, a, again, b, o->tolerance, o->tail), done);
+    }
+    if (err == FTH_OK && runs == 1) {
         take_over(t, op, b);
-        round_numbers(t, dev);
+        round_numbers(t, o->dev[0]);
     }
 done:
     fth_arena_fini(&arena);
     return err;
 }
 
-fth_err fth_harness_compare(fth_device *ref, fth_device *dev, const fth_op_case *c,
-                            double tolerance, fth_tail tail) {
+fth_err fth_harness_compare_all(fth_device *ref, fth_device *const *dev, int n,
+                                const fth_op_case *c, double tolerance, fth_tail tail, int *at) {
+    others o = {.dev = dev, .n = n, .tolerance = tolerance, .tail = tail};
     fth_trial *t = calloc(1, sizeof *t);
     if (!t) return fth_fail(FTH_NO_MEMORY, "no memory");
     fth_err err = fth_trial_init(t, c);
-    if (err == FTH_OK) round_numbers(t, dev);
+    if (err == FTH_OK) round_numbers(t, dev[0]);
     for (int32_t i = 0; err == FTH_OK && i < t->graph.n_ops; i++) {
         if (adds_to_gradients(t, &t->graph.op[i]))
-            FTH_TRY_OR(err, compare_op(ref, dev, t, i, 2, tolerance, tail), done);
-        err = compare_op(ref, dev, t, i, 1, tolerance, tail);
+            FTH_TRY_OR(err, compare_op(ref, &o, t, i, 2), done);
+        err = compare_op(ref, &o, t, i, 1);
     }
 done:
+    *at = o.at < n ? o.at : 0;
     fth_trial_fini(t);
     free(t);
     return err;
+}
+
+fth_err fth_harness_compare(fth_device *ref, fth_device *dev, const fth_op_case *c,
+                            double tolerance, fth_tail tail) {
+    int at;
+    return fth_harness_compare_all(ref, &dev, 1, c, tolerance, tail, &at);
 }
 
 /* ---- finite differences ---- */

@@ -83,6 +83,11 @@ typedef enum fth_tail {
 fth_err fth_harness_compare(fth_device *ref, fth_device *dev, const fth_op_case *c,
                             double tolerance, fth_tail tail);
 
+/* The same for n devices of one precision; ref, which is slow, runs once for all of them. Ends at
+ * the first device that is wrong: *at gets its number. */
+fth_err fth_harness_compare_all(fth_device *ref, fth_device *const *dev, int n,
+                                const fth_op_case *c, double tolerance, fth_tail tail, int *at);
+
 /* Directional derivatives of the case's loss along random directions of every value of a pair,
  * against the gradients that the backward operations give. dev must store doubles. */
 fth_err fth_harness_gradient(fth_device *dev, const fth_op_case *c);

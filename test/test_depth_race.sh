@@ -16,13 +16,14 @@ option_of() {
     if [ "$1" = b2t-noln ]; then echo --method-option init_scale=auto; fi
 }
 
-# race METHOD LAYERS WIDTH UPDATES: the loss of the last ten updates must be below that of the first two
+# race METHOD LAYERS WIDTH UPDATES: the loss of the last ten updates must be below that of the first two. One thread:
+# operations are short, and threads that wait for each other lose to whatever else runs on the cores.
 race() {
     status=0
     "$fathom" train data --save-dir "$1-$2" --method "$1" $(option_of "$1") --encoder-layers "$2" --decoder-layers "$2" \
         --d-model "$3" --ffn-dim $(($3 * 2)) --heads 2 --max-tokens 256 --max-positions 64 --dropout 0.1 \
         --lr 0.001 --warmup-updates 40 --max-update "$4" --log-interval 2 --save-interval-updates 0 \
-        --validate-interval-updates 0 --device cpu --quiet > /dev/null 2> err || status=$?
+        --validate-interval-updates 0 --device cpu --threads 1 --quiet > /dev/null 2> err || status=$?
     [ $status -eq 0 ] || {
         echo "test_depth_race: $1 at $2-$2 layers: exit status $status: $(cat err)" >&2
         exit 1

@@ -30,40 +30,49 @@ static bool has(const char *isa) {
     return fth_cpu_choose(isa, FTH_PREC_BF16, &choice) == FTH_OK;
 }
 
-/* Every case on one device; prints what is wrong and returns how many. */
-static int wrong_cases(fth_device *ref, const char *isa, fth_precision precision, int threads,
-                       bool large) {
-    fth_device *dev;
-    assert_ok(fth_cpu_open_isa(isa, precision, threads, &dev));
-    int wrong = 0;
+/* A device of a list. */
+typedef struct entry {
+    const char *isa;
+    int threads;
+    bool large; /* large shapes too */
+} entry;
+
+/* Every case on all devices of a list; prints what is wrong and returns how many. */
+static int wrong_cases(const entry *list, int n, fth_precision precision) {
+    enum { MOST = 8 };
+    fth_device *ref, *dev[MOST];
+    assert_true(n <= MOST);
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    for (int i = 0; i < n; i++)
+        assert_ok(fth_cpu_open_isa(list[i].isa, precision, list[i].threads, &dev[i]));
+    int wrong = 0, n_large = 0, at;
+    while (n_large < n && list[n_large].large) n_large++; /* they come first */
     fth_op_case c;
     for (size_t i = 0; fth_op_case_at(i, &c); i++) {
-        if (c.shape->large && !large) continue;
         /* with one key the gradients of scores are 0, and what is left of them is rounding */
         const double fp32 = c.shape->src[0] == 1 ? 1e-3 : 1e-5;
         const double tolerance = precision == FTH_PREC_BF16 ? 2e-2 : fp32;
-        if (fth_harness_compare(ref, dev, &c, tolerance, FTH_TAIL_KEPT) == FTH_OK) continue;
-        print_error("%s, %d threads: %s\n", isa, threads, fth_error_message());
+        const int m = c.shape->large ? n_large : n;
+        if (!m || fth_harness_compare_all(ref, dev, m, &c, tolerance, FTH_TAIL_KEPT, &at) == FTH_OK)
+            continue;
+        print_error("%s, %d threads: %s\n", list[at].isa, list[at].threads, fth_error_message());
         wrong++;
     }
-    dev->backend->close(dev);
+    for (int i = 0; i < n; i++) dev[i]->backend->close(dev[i]);
+    ref->backend->close(ref);
     return wrong;
 }
 
 /* Two threads and all shapes on every instruction set, one and three on the last that is there. */
 static void kernels_agree_with_ref(fth_precision precision) {
-    fth_device *ref;
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
-    int wrong = 0, last = 0;
+    entry list[N_ISAS + 2];
+    int n = 0;
     for (int i = 0; i < N_ISAS; i++)
-        if (has(isas[i])) {
-            wrong += wrong_cases(ref, isas[i], precision, 2, true);
-            last = i;
-        }
-    wrong += wrong_cases(ref, isas[last], precision, 1, false);
-    wrong += wrong_cases(ref, isas[last], precision, 3, false);
-    ref->backend->close(ref);
-    assert_int_equal(wrong, 0);
+        if (has(isas[i])) list[n++] = (entry){isas[i], 2, true};
+    const char *last = list[n - 1].isa;
+    list[n++] = (entry){last, 1, false};
+    list[n++] = (entry){last, 3, false};
+    assert_int_equal(wrong_cases(list, n, precision), 0);
 }
 
 static void fp32_agrees_with_ref(void **state) {
@@ -78,13 +87,11 @@ static void bf16_agrees_with_ref(void **state) {
 
 static void units_of_bf16_agree_with_ref(void **state) {
     (void)state;
-    fth_device *ref;
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
-    int wrong = 0;
+    entry list[N_UNITS];
+    int n = 0;
     for (int i = 0; i < N_UNITS; i++)
-        if (has(units[i])) wrong += wrong_cases(ref, units[i], FTH_PREC_BF16, 2, false);
-    ref->backend->close(ref);
-    assert_int_equal(wrong, 0);
+        if (has(units[i])) list[n++] = (entry){units[i], 2, false};
+    assert_int_equal(wrong_cases(list, n, FTH_PREC_BF16), 0);
 }
 
 /* ---- products larger than the blocks that they are cut into ---- */
@@ -260,14 +267,20 @@ static void try_product(const product_case *c, const char *isa, fth_precision pr
     p.dev->backend->close(p.dev);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+enum { FEWEST_THREADS = 2, MOST_THREADS = 3 }; /* of products: instrumented ones are slow */
+#else
+enum { FEWEST_THREADS = 1, MOST_THREADS = 4 };
+#endif
+
 static void products_in_blocks(void **state) {
     (void)state;
     for (size_t c = 0; c < sizeof products / sizeof *products; c++) {
         for (int i = 0; i < N_UNITS; i++)
-            for (int threads = 1; threads <= 3 && has(units[i]); threads++)
+            for (int threads = FEWEST_THREADS; threads < MOST_THREADS && has(units[i]); threads++)
                 try_product(&products[c], units[i], FTH_PREC_BF16, threads);
         for (int i = 0; i < N_ISAS; i++)
-            for (int threads = 1; threads <= 4 && has(isas[i]); threads++) {
+            for (int threads = FEWEST_THREADS; threads <= MOST_THREADS && has(isas[i]); threads++) {
                 try_product(&products[c], isas[i], FTH_FP32, threads);
                 if (threads == 2) try_product(&products[c], isas[i], FTH_PREC_BF16, threads);
             }
