@@ -143,9 +143,9 @@ static void files_that_fail_say_why(void **state) {
     assert_non_null(strstr(fth_error_message(), path));
     assert_non_null(strstr(fth_error_message(), "No such file"));
     assert_int_equal(fth_file_write(path, "x", 1), FTH_NOT_FOUND);
-    assert_int_equal(fth_file_read(folder, &data, &size), FTH_IO);
+    assert_int_equal(fth_file_read(folder, &data, &size), FTH_BAD_INPUT);
     assert_non_null(strstr(fth_error_message(), "Is a directory"));
-    assert_int_equal(fth_file_write(folder, "x", 1), FTH_IO);
+    assert_int_equal(fth_file_write(folder, "x", 1), FTH_BAD_INPUT);
     assert_int_equal(fth_file_write("/dev/full", "x", 1), FTH_IO);
     assert_non_null(strstr(fth_error_message(), "/dev/full"));
     assert_int_equal(fth_sync_dir(path), FTH_NOT_FOUND);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +13,10 @@
 #include "base/writer.h"
 
 static fth_err fail_path(const char *doing, const char *path) {
-    bool wrong_name = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
-    return fth_fail(wrong_name ? FTH_NOT_FOUND : FTH_IO, "%s: cannot %s: %s", path, doing,
-                    strerror(errno));
+    fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND
+                   : errno == EISDIR                   ? FTH_BAD_INPUT
+                                                       : FTH_IO;
+    return fth_fail(code, "%s: cannot %s: %s", path, doing, strerror(errno));
 }
 
 /* Reads to the end; the size of a regular file is known, that of a pipe is not. */

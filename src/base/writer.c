@@ -16,8 +16,9 @@
 enum { HELD_BYTES = 64 << 10, WRITE_BYTES = 1 << 20 };
 
 static fth_err fail_write(const char *path) {
-    bool wrong_name = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
-    fth_err code = wrong_name ? FTH_NOT_FOUND : FTH_IO;
+    fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND
+                   : errno == EISDIR                   ? FTH_BAD_INPUT
+                                                       : FTH_IO;
     return fth_fail(code, "%s: cannot write: %s", path, strerror(errno));
 }
 
