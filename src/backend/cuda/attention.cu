@@ -35,11 +35,37 @@ bool fth_cuda_attention_is_fast(const attention_shape *s, const fth_tensor *cons
     return true;
 }
 
+#ifdef FATHOM_HAS_SM90A
+/* Whether the kernels for sm_90a can do what the fast ones could: the GPU is one of these, and it is
+ * what they were measured for. */
+static bool has_wgmma(const attention_shape *s) {
+    int major = 0, minor = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) != cudaSuccess)
+        return false;
+    return major == 9 && minor == 0 && s->head == 64 && s->threshold == 0 && s->scale > 0;
+}
+#endif
+
+static fth_err fast(const fth_cuda_call *c, const attention_shape *s) {
+#ifdef FATHOM_HAS_SM90A
+    if (has_wgmma(s)) return fth_cuda_attention_wgmma(c, s);
+#endif
+    return fth_cuda_attention_fast(c, s);
+}
+
+static fth_err fast_bwd(const fth_cuda_call *c, const attention_shape *s) {
+#ifdef FATHOM_HAS_SM90A
+    if (has_wgmma(s)) return fth_cuda_attention_wgmma_bwd(c, s);
+#endif
+    return fth_cuda_attention_fast_bwd(c, s);
+}
+
 fth_err fth_cuda_attention(const fth_cuda_call *c) {
     const fth_tensor *all[] = {in_of(c, ATT_Q), in_of(c, ATT_K), in_of(c, ATT_V), out_of(c, ATT_O)};
     const attention_shape s = fth_cuda_attention_shape(c, all[0], all[1]);
     const bool carries = c->op->in[ATT_PREV] || c->op->out[ATT_SCORES];
-    if (!carries && fth_cuda_attention_is_fast(&s, all, 4)) return fth_cuda_attention_fast(c, &s);
+    if (!carries && fth_cuda_attention_is_fast(&s, all, 4)) return fast(c, &s);
     return fth_cuda_attention_plain(c, &s);
 }
 
@@ -51,15 +77,14 @@ fth_err fth_cuda_attention_bwd(const fth_cuda_call *c) {
     const attention_shape s = fth_cuda_attention_shape(c, all[0], all[1]);
     const bool carries =
         c->op->in[ATT_BWD_SCORES] || c->op->in[ATT_BWD_DSCORES] || c->op->out[ATT_BWD_DPREV];
-    if (!carries && fth_cuda_attention_is_fast(&s, all, 8))
-        return fth_cuda_attention_fast_bwd(c, &s);
+    if (!carries && fth_cuda_attention_is_fast(&s, all, 8)) return fast_bwd(c, &s);
     return fth_cuda_attention_plain_bwd(c, &s);
 }
 
-/* The product of o and its gradient, by query and head. */
+/* Two numbers by query and head: the product of o and its gradient, and maybe the log-sum. */
 int64_t fth_cuda_attention_bwd_scratch(const fth_device *, const fth_graph *g, const fth_op *op,
                                        const int64_t capacity[FTH_N_EXTENTS]) {
     const fth_value *q = &g->value[op->in[ATT_BWD_Q]];
     const int64_t rows = q->extent == FTH_ROWS_FIXED ? q->rows : capacity[q->extent];
-    return rows * op->u.attention.heads * (int64_t)sizeof(float);
+    return rows * op->u.attention.heads * (int64_t)sizeof(float2);
 }

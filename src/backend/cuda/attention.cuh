@@ -32,6 +32,36 @@ static __device__ __forceinline__ int2 queries_of(const attention_shape &s, int 
     return make_int2(s.causal ? row : s.q_offsets[sentence], s.q_offsets[sentence + 1]);
 }
 
+/* What a tile of rows sees: columns that some row sees, and those that all 64 do. */
+struct span {
+    int2 any, all;
+};
+
+/* Of query rows [row, end), at most 64. Both ends of what a row sees grow with the row. */
+static __device__ __forceinline__ span key_span(const attention_shape &s, int row, int end) {
+    if (row >= end) return {make_int2(0, 0), make_int2(0, 0)};
+    const int2 low = keys_of(s, row), high = keys_of(s, end - 1);
+    return {make_int2(low.x, high.y), end - row == 64 ? make_int2(high.x, low.y) : make_int2(0, 0)};
+}
+
+/* Of key rows, as above. */
+static __device__ __forceinline__ span query_span(const attention_shape &s, int row, int end) {
+    if (row >= end) return {make_int2(0, 0), make_int2(0, 0)};
+    const int2 low = queries_of(s, row), high = queries_of(s, end - 1);
+    return {make_int2(low.x, high.y), end - row == 64 ? make_int2(high.x, low.y) : make_int2(0, 0)};
+}
+
+/* Whether all pairs with columns [column, column + 64) count. */
+static __device__ __forceinline__ bool covers(const span &s, int column) {
+    return column >= s.all.x && column + 64 <= s.all.y;
+}
+
+/* Whether a thread's number i of accumulator n is seen; the tile's first column is `column`. */
+static __device__ __forceinline__ bool is_seen(int2 seen, int column, int n, int i) {
+    const int at = column + n * 8 + (int)threadIdx.x % 4 * 2 + i % 2;
+    return at >= seen.x && at < seen.y;
+}
+
 /* Which of a thread's 4 N probabilities survive, bit 4 n + i for accumulator n's number i, whose
  * element is e[i / 2] + (8 n + i % 2) stride. Not inlined, so that the kernels stay small. */
 static __device__ __noinline__ uint32_t keep_mask(const fth_cuda_step *step, uint32_t threshold,
@@ -61,6 +91,11 @@ bool fth_cuda_attention_is_fast(const attention_shape *s, const fth_tensor *cons
 /* attention_fast.cu, attention_fast_bwd.cu: tensor cores, no carried scores. */
 fth_err fth_cuda_attention_fast(const fth_cuda_call *c, const attention_shape *s);
 fth_err fth_cuda_attention_fast_bwd(const fth_cuda_call *c, const attention_shape *s);
+
+/* attention_wgmma.cu, attention_wgmma_bwd.cu: the same on a GPU that has sm_90a's products, for heads
+ * of 64 columns and no dropout; only in a build for sm_90a. */
+fth_err fth_cuda_attention_wgmma(const fth_cuda_call *c, const attention_shape *s);
+fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_shape *s);
 
 /* attention_plain.cu: everything else. */
 fth_err fth_cuda_attention_plain(const fth_cuda_call *c, const attention_shape *s);

@@ -1,0 +1,229 @@
+/* wgmma.cuh: products of bf16 tiles by Hopper's tensor cores, and how tiles come from memory to them;
+ * for sm_90a alone. A block is four warps and makes products of 64 rows, each warp 16 of them. The
+ * instruction reads tiles from shared memory itself and runs beside the rest: a product begins, is
+ * committed, and is waited for.
+ *
+ * A tile is 64 rows of at most 64 columns: rows of 128 bytes whose pieces of 16 bytes are exchanged
+ * (piece ^ row % 8), so that eight rows of a column lie in different banks. It begins at a multiple
+ * of 1024 bytes. Accumulators c [8][4] are those of mma.cuh, 64 columns of them. */
+#ifndef FTH_BACKEND_CUDA_WGMMA_CUH
+#define FTH_BACKEND_CUDA_WGMMA_CUH
+
+#include "backend/cuda/mma.cuh"
+
+enum {
+    TILE = 64,           /* rows and columns of a tile */
+    TILE_SIZE = 64 * 64, /* its elements */
+    THREADS = 128        /* of a block */
+};
+
+/* Where (row, column) is in a tile, in elements; column is a multiple of 8. */
+static __device__ __forceinline__ int tile_at(int row, int column) {
+    return row * TILE + ((column / 8) ^ (row % 8)) * 8;
+}
+
+/* ---- copies to shared memory ---- */
+
+/* 8 bytes, zeros where they are not valid. */
+static __device__ __forceinline__ void copy8(void *to, const void *from, bool valid) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(valid ? 8 : 0));
+}
+
+/* What this thread has written to shared memory will be seen by products after the next barrier. */
+static __device__ __forceinline__ void publish() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Waits for all copies, for products to come. */
+static __device__ __forceinline__ void receive() {
+    copies_wait<0>();
+    publish();
+}
+
+/* Copies of one tile after the other, from rows of a head that follow each other; every thread has
+ * the same pieces of 16 bytes of each tile. */
+struct feed {
+    static constexpr int PER_ROW = TILE / 8, ROWS = THREADS / PER_ROW; /* rows at a time */
+    static_assert(ROWS % 8 == 0, "pieces are exchanged in the same way");
+    const bf16 *from;
+    int to, first; /* element and row of the thread's first piece in the tile */
+
+    /* Heads may be narrower than a tile: `pieces`. */
+    __device__ __forceinline__ feed(const bf16 *x, int64_t ld, int row, int pieces) {
+        const int r = (int)threadIdx.x / PER_ROW, piece = (int)threadIdx.x % PER_ROW;
+        from = x + (row + r) * ld + piece * 8;
+        to = tile_at(r, piece * 8);
+        first = piece < pieces ? r : 1 << 30;
+    }
+
+    /* Starts to copy the next tile; what lies `count` or more rows behind its first row is 0. */
+    __device__ __forceinline__ void next(bf16 *t, int64_t ld, int count) {
+#pragma unroll
+        for (int r = 0; r < TILE; r += ROWS)
+            copy16(t + to + r * TILE, from + r * ld, first + r < count);
+        from += TILE * ld;
+    }
+};
+
+/* ---- products ---- */
+
+#define ACCUMULATORS(MODE, c)                                                                      \
+    MODE((c)[0][0]), MODE((c)[0][1]), MODE((c)[0][2]), MODE((c)[0][3]), MODE((c)[1][0]),           \
+        MODE((c)[1][1]), MODE((c)[1][2]), MODE((c)[1][3]), MODE((c)[2][0]), MODE((c)[2][1]),       \
+        MODE((c)[2][2]), MODE((c)[2][3]), MODE((c)[3][0]), MODE((c)[3][1]), MODE((c)[3][2]),       \
+        MODE((c)[3][3]), MODE((c)[4][0]), MODE((c)[4][1]), MODE((c)[4][2]), MODE((c)[4][3]),       \
+        MODE((c)[5][0]), MODE((c)[5][1]), MODE((c)[5][2]), MODE((c)[5][3]), MODE((c)[6][0]),       \
+        MODE((c)[6][1]), MODE((c)[6][2]), MODE((c)[6][3]), MODE((c)[7][0]), MODE((c)[7][1]),       \
+        MODE((c)[7][2]), MODE((c)[7][3])
+#define WGMMA(ADD)                                                                                 \
+    "{.reg .pred add; setp.ne.b32 add, " ADD ", 0;"                                                \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "                                        \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "  \
+    "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+
+/* How the instruction finds an operand: rows of 128 bytes with exchanged pieces, eight rows every
+ * 1024 bytes. */
+static __device__ __forceinline__ uint64_t operand(const bf16 *p) {
+    return (uint64_t)(shared_address(p) >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+/* c = a b^T (FIRST) or c += a b^T over 16 columns; TURNED: of a^T and b, over 16 rows. */
+template <bool FIRST, bool TURNED>
+__device__ __forceinline__ void wgmma(float (*c)[4], const bf16 *a, const bf16 *b) {
+    if (FIRST)
+        asm volatile(WGMMA("0") "%32, %33, add, 1, 1, %34, %34;}"
+                     : ACCUMULATORS("=f", c)
+                     : "l"(operand(a)), "l"(operand(b)), "n"(TURNED));
+    else
+        asm volatile(WGMMA("1") "%32, %33, add, 1, 1, %34, %34;}"
+                     : ACCUMULATORS("+f", c)
+                     : "l"(operand(a)), "l"(operand(b)), "n"(TURNED));
+}
+
+/* c += a b over 16 rows of b. */
+static __device__ __forceinline__ void wgmma(float (*c)[4], const uint32_t a[4], const bf16 *b) {
+    asm volatile(WGMMA("1") "{%32, %33, %34, %35}, %36, add, 1, 1, 1;}"
+                 : ACCUMULATORS("+f", c)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(operand(b)));
+}
+
+static __device__ __forceinline__ void products_begin() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void products_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/* Waits until at most PENDING of the committed are under way. */
+template <int PENDING> __device__ __forceinline__ void products_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+/* Keeps the compiler from using c before the wait above. */
+static __device__ __forceinline__ void settle(float (*c)[4]) {
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) asm volatile("" : "+f"(c[n][i])::"memory");
+}
+
+/* Commits, waits for all, and c may be used. */
+static __device__ __forceinline__ void products_end(float (*c)[4]) {
+    products_commit();
+    products_wait<0>();
+    settle(c);
+}
+
+/* out = a b^T. */
+static __device__ __forceinline__ void multiply_turned(float (*out)[4], const bf16 *a,
+                                                       const bf16 *b) {
+    wgmma<true, false>(out, a, b);
+#pragma unroll
+    for (int k = 16; k < TILE; k += 16) wgmma<false, false>(out, a + k, b + k);
+}
+
+/* out = a^T b. */
+static __device__ __forceinline__ void turned_multiply(float (*out)[4], const bf16 *a,
+                                                       const bf16 *b) {
+    wgmma<true, true>(out, a, b);
+#pragma unroll
+    for (int k = 16; k < TILE; k += 16) wgmma<false, true>(out, a + k * TILE, b + k * TILE);
+}
+
+/* Accumulators as left operands, 16 columns each. */
+struct left {
+    uint32_t a[TILE / 16][4];
+};
+
+static __device__ __forceinline__ left left_of(const float (*p)[4]) {
+    left l;
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++) {
+        const float *low = p[2 * k], *high = p[2 * k + 1];
+        l.a[k][0] = pack2(low[0], low[1]), l.a[k][1] = pack2(low[2], low[3]);
+        l.a[k][2] = pack2(high[0], high[1]), l.a[k][3] = pack2(high[2], high[3]);
+    }
+    return l;
+}
+
+/* out += a b. */
+static __device__ __forceinline__ void multiply(float (*out)[4], const left &a, const bf16 *b) {
+#pragma unroll
+    for (int k = 0; k < TILE; k += 16) wgmma(out, a.a[k / 16], b + k * TILE);
+}
+
+/* ---- from accumulators ---- */
+
+/* Writes a warp's 16 rows of left operands to its rows of a tile. */
+static __device__ __forceinline__ void write_left(const left &p, bf16 *to) {
+    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int row = (int)threadIdx.x / 32 * 16 + g;
+#pragma unroll
+    for (int k = 0; k < TILE / 16; k++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            *reinterpret_cast<uint32_t *>(to + tile_at(row + i % 2 * 8, k * 16 + i / 2 * 8) +
+                                          t * 2) = p.a[k][i];
+}
+
+/* Writes a block's 64 rows of accumulators as bf16, each warp through its own rows of a tile in
+ * shared memory, then 16 bytes at a time to rows [row, end) of x. */
+static __device__ __forceinline__ void write_tile(const float (*c)[4], const float scale[2],
+                                                  bf16 *through, bf16 *x, int64_t ld, int64_t row,
+                                                  int64_t end, int pieces) {
+    constexpr int PER_ROW = TILE / 8;
+    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int first = (int)threadIdx.x / 32 * 16; /* of the warp */
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            *reinterpret_cast<uint32_t *>(through + tile_at(first + g + h * 8, n * 8) + t * 2) =
+                pack2(c[n][2 * h] * scale[h], c[n][2 * h + 1] * scale[h]);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 16 * PER_ROW / 32; i++) {
+        const int k = i * 32 + lane, r = first + k / PER_ROW, piece = k % PER_ROW;
+        if (row + r < end && piece < pieces)
+            *reinterpret_cast<uint4 *>(x + (row + r) * ld + piece * 8) =
+                *reinterpret_cast<const uint4 *>(through + tile_at(r, piece * 8));
+    }
+    __syncwarp();
+}
+
+/* ---- launch ---- */
+
+/* A block for every tile of rows and head, with `bytes` of shared memory. */
+template <class Args>
+fth_err launch_tiles(const fth_cuda_call *c, void (*kernel)(Args), const Args &a, int64_t rows,
+                     int bytes) {
+    if (rows == 0) return FTH_OK;
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+             "asking for shared memory");
+    kernel<<<dim3(ceil_div(rows, TILE), a.s.heads), THREADS, bytes, c->stream>>>(a);
+    return fth_cuda_launched();
+}
+
+#endif
