@@ -1,6 +1,8 @@
 /* attention.cu: chooses between the kernels of attention. */
 #include "backend/cuda/attention.cuh"
 
+#include <stdlib.h>
+
 attention_shape fth_cuda_attention_shape(const fth_cuda_call *c, const fth_tensor *q,
                                          const fth_tensor *k) {
     const fth_side q_side = c->op->u.attention.q_side, k_side = c->op->u.attention.k_side;
@@ -36,14 +38,20 @@ bool fth_cuda_attention_is_fast(const attention_shape *s, const fth_tensor *cons
 }
 
 #ifdef FATHOM_HAS_SM90A
-/* Whether the kernels for sm_90a can do what the fast ones could: the GPU is one of these, and it is
- * what they were measured for. */
-static bool has_wgmma(const attention_shape *s) {
+/* Whether this GPU has the products of sm_90a, and the user asks for kernels that have been run by
+ * themselves but not yet in a training (doc/performance.md). */
+static bool find_wgmma(void) {
+    const char *asked = getenv("FATHOM_CUDA_WGMMA");
     int major = 0, minor = 0;
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess ||
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) != cudaSuccess)
-        return false;
-    return major == 9 && minor == 0 && s->head == 64 && s->threshold == 0 && s->scale > 0;
+    return asked && strcmp(asked, "1") == 0 &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess &&
+           major == 9 && minor == 0;
+}
+
+static bool has_wgmma(const attention_shape *s) {
+    static const bool found = find_wgmma();
+    return found && s->head == 64 && s->threshold == 0 && s->scale > 0;
 }
 #endif
 

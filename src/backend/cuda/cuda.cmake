@@ -1,8 +1,7 @@
 # cuda.cmake: the CUDA backend, module fth_cuda. FATHOM_CUDA: AUTO builds it where nvcc is found, ON
 # fails without, OFF leaves it out. FATHOM_CUDA_ARCHS: compute capabilities to compile for; code for
-# newer GPUs is made from the newest one's PTX when the program starts. 90a: 9.0 with the instructions
-# that only these GPUs have; nothing else could run its PTX, so that is 90's.
-set(FATHOM_CUDA_ARCHS "80;89;90a" CACHE STRING "compute capabilities that the CUDA backend is compiled for")
+# newer GPUs is made from the newest one's PTX when the program starts.
+set(FATHOM_CUDA_ARCHS "80;89;90" CACHE STRING "compute capabilities that the CUDA backend is compiled for")
 set(FATHOM_HAS_CUDA OFF)
 if(FATHOM_CUDA STREQUAL AUTO AND FATHOM_SANITIZE)
   message(STATUS "CUDA: left out of a build with sanitizers")
@@ -17,7 +16,6 @@ elseif(NOT FATHOM_CUDA STREQUAL OFF)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     list(GET FATHOM_CUDA_ARCHS -1 newest)
-    string(REPLACE a "" newest ${newest})
     list(TRANSFORM FATHOM_CUDA_ARCHS APPEND -real OUTPUT_VARIABLE architectures)
     set(CMAKE_CUDA_ARCHITECTURES ${architectures} ${newest}-virtual)
     enable_language(CUDA)
@@ -43,8 +41,9 @@ if(FATHOM_HAS_CUDA)
   file(GLOB wgmma_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_wgmma*.cu)
   list(REMOVE_ITEM cuda_sources ${wgmma_sources})
   cuda_library(fth_cuda STATIC ${cuda_sources})
-  if(90a IN_LIST FATHOM_CUDA_ARCHS)
-    # What only sm_90a can do is compiled for it alone; attention.cu asks the GPU before it calls it.
+  if(90 IN_LIST FATHOM_CUDA_ARCHS)
+    # sm_90a is 9.0 with instructions that no other GPU has or will have: what uses them is compiled for
+    # it alone; attention.cu asks the GPU before it calls it.
     cuda_library(fth_cuda_wgmma OBJECT ${wgmma_sources})
     set_target_properties(fth_cuda_wgmma PROPERTIES CUDA_ARCHITECTURES 90a-real)
     target_sources(fth_cuda PRIVATE $<TARGET_OBJECTS:fth_cuda_wgmma>)
