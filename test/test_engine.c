@@ -110,6 +110,19 @@ static void check_places(const fth_graph *g, const fth_plan *plan, const fth_pla
     free(all);
 }
 
+/* Operations that were put elsewhere are known at their new places. */
+static void check_producers(const fth_graph *g) {
+    for (int32_t i = 0; i < g->n_ops; i++)
+        for (int k = 0; k < g->op[i].n_out; k++) {
+            const fth_val v = g->op[i].out[k];
+            if (!v || g->value[v].storage != FTH_IN_ARENA) continue;
+            const fth_op *maker = &g->op[g->value[v].producer];
+            bool makes = false;
+            for (int j = 0; j < maker->n_out; j++) makes |= maker->out[j] == v;
+            assert_true(makes);
+        }
+}
+
 static fth_plan_spec plan_spec(void) {
     fth_plan_spec spec = {.real_size = 4, .full_size = 4};
     fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9};
@@ -140,6 +153,7 @@ static void places_do_not_collide(void **state) {
         if (err == FTH_OK) {
             assert_true(plan.bytes <= whole * 9 / 10);
             check_places(&g, &plan, &spec);
+            check_producers(&g);
         }
         fth_plan_fini(&plan);
         fth_graph_fini(&g);
@@ -177,6 +191,7 @@ static void values_made_again_save_memory(void **state) {
                 assert_int_equal(fth_graph_thrift(&g, how[i]), FTH_OK);
                 assert_int_equal(fth_plan_make(&g, &spec, &after), FTH_OK);
                 check_places(&g, &after, &spec);
+                check_producers(&g);
                 assert_true(after.bytes <= most);
                 most = after.bytes;
                 fth_plan_fini(&after);

@@ -91,3 +91,13 @@ void fth_graph_output(fth_graph *g, fth_op *op, int index, fth_val v) {
     g->value[owner].producer = (int32_t)(op - g->op);
     g->value[v].producer = (int32_t)(op - g->op);
 }
+
+void fth_graph_find_producers(fth_graph *g) {
+    for (int32_t i = 0; i < g->n_ops; i++)
+        for (int k = 0; k < g->op[i].n_out; k++) {
+            const fth_val v = g->op[i].out[k];
+            if (!v || g->value[v].storage != FTH_IN_ARENA) continue;
+            g->value[g->value[v].base ? g->value[v].base : v].producer = i;
+            g->value[v].producer = i;
+        }
+}

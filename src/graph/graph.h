@@ -171,5 +171,7 @@ fth_val fth_graph_columns(fth_graph *g, fth_val base, int column, int width);
 
 /* Sets an output of an operation and notes who makes the value. */
 void fth_graph_output(fth_graph *g, fth_op *op, int index, fth_val v);
+/* Which operation makes each value, after operations have been put elsewhere. */
+void fth_graph_find_producers(fth_graph *g);
 
 #endif

@@ -221,6 +221,7 @@ static fth_err try_choice(fth_graph *copy, const int32_t depth[2], choice how,
     copy->op = w.out;
     copy->n_ops = w.n_out;
     copy->cap_ops = w.cap_out;
+    fth_graph_find_producers(copy);
     return fth_plan_make(copy, spec, plan);
 }
 

@@ -172,6 +172,7 @@ static fth_err rewrite(thrift *t, int32_t chosen) {
     g->op = ops;
     g->n_ops = n;
     g->cap_ops = g->n_ops;
+    fth_graph_find_producers(g);
     return FTH_OK;
 }
 

@@ -258,6 +258,19 @@ static int row_threads(const fth_team *team, int64_t n) {
     return by_rows;
 }
 
+/* The same for C += A B, where A is packed too, at twice the cost: as little packing as can be. */
+static int row_threads_accumulating(const fth_team *team, int64_t m, int64_t n) {
+    int best = 1;
+    int64_t least_packed = INT64_MAX;
+    for (int by_rows = 1; by_rows <= team->n_threads; by_rows++) {
+        const int64_t packed = 2 * m / by_rows + n * by_rows / team->n_threads;
+        if (team->n_threads % by_rows || packed >= least_packed) continue;
+        least_packed = packed;
+        best = by_rows;
+    }
+    return best;
+}
+
 /* Floats with short rows can be read down the rows where they lie: they fall into all sets of the
  * cache and the processor sees them coming. */
 static bool is_thin(rows x) {
@@ -270,7 +283,9 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         FTH_NAME(gemm_dots)(g, team, own);
         return;
     }
-    const int by_rows = row_threads(team, g->n), by_columns = team->n_threads / by_rows;
+    const int by_rows =
+        g->accumulate ? row_threads_accumulating(team, g->m, g->n) : row_threads(team, g->n);
+    const int by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};
     const bool floats = REAL_DTYPE == FTH_F32;
