@@ -99,8 +99,10 @@ static void logarithmic_axis(figure *f) {
     SAY(f, &f->panels, "set logscale y\nset format y '%%.0e'\nset yrange [%g:%g]\n", low, high);
     if (high > 1000 * low) return;
     SAY(f, &f->panels, "set format y '%%g'\n");
-    for (double power = pow(10, floor(log10(low))); power < high; power *= 10)
+    for (int exponent = (int)floor(log10(low)); exponent <= (int)floor(log10(high)); exponent++) {
+        const double power = pow(10, exponent);
         SAY(f, &f->panels, "set ytics add (%g, %g, %g)\n", power, 2 * power, 5 * power);
+    }
 }
 
 static void end_panel(figure *f) {
