@@ -154,7 +154,7 @@ static void writes_through_links_and_to_devices(void **state) {
     assert_true(S_ISCHR(st.st_mode)); /* and not replaced by a file */
     assert_failed(fth_st_write("/dev/full", written, N_WRITTEN, NULL, NULL, NULL), FTH_IO,
                   (const char *[]){"/dev/full", "No space", NULL});
-    assert_failed(fth_st_write(*state, written, N_WRITTEN, NULL, NULL, NULL), FTH_IO,
+    assert_failed(fth_st_write(*state, written, N_WRITTEN, NULL, NULL, NULL), FTH_BAD_INPUT,
                   (const char *[]){"directory", NULL});
 }
 

@@ -47,10 +47,31 @@ static fth_err add_layers(series *s, int64_t update, const json_t *values) {
     return FTH_OK;
 }
 
+/* Removes the points behind an update; they lie in order. */
+static void cut_points(fth_str *points, int64_t update) {
+    char *at = points->text;
+    while (at && *at && strtod(at, NULL) <= (double)update) at += strcspn(at, "\n") + 1;
+    if (!at) return;
+    points->length = (size_t)(at - points->text);
+    *at = '\0';
+}
+
+/* A process began, or went on from a checkpoint: what an earlier one did beyond it is void. */
+static void rewind_to(series *s, int64_t update) {
+    cut_points(&s->train, update);
+    cut_points(&s->valid, update);
+    for (int k = 0; k < 2; k++)
+        if (s->measured[k] > update) {
+            fth_str_clear(&s->gradient[k]);
+            s->measured[k] = 0;
+        }
+}
+
 static fth_err add_line(series *s, const json_t *line) {
     const char *type = json_string_value(json_object_get(line, "type"));
     int64_t update = json_integer_value(json_object_get(line, "update"));
     if (!type) return FTH_OK;
+    if (strcmp(type, "start") == 0) rewind_to(s, update);
     if (strcmp(type, "train") == 0)
         return add_point(&s->train, (double)update, json_object_get(line, "nll_loss"));
     if (strcmp(type, "valid") == 0)
