@@ -230,7 +230,7 @@ static fth_err load(fth_program *p, const fth_batch *batch, const fth_step *step
     p->exec.step = *step;
     fth_batch_rows(batch, p->exec.rows);
     for (int e = 0; e < FTH_ROWS_FIXED; e++)
-        if (p->exec.rows[e] > p->exec.capacity[e] && (e <= FTH_ROWS_TGT || p->exec.capacity[e] > 0))
+        if ((e <= FTH_ROWS_TGT || p->exec.capacity[e] > 0) && p->exec.rows[e] > p->exec.capacity[e])
             return fth_fail(FTH_FAILED, "a batch has %lld %s, the plan holds %lld",
                             (long long)p->exec.rows[e], what[e], (long long)p->exec.capacity[e]);
     return FTH_OK;

@@ -186,6 +186,7 @@ static fth_err beam_step(search *s, int32_t i) {
     }
     n = fth_sort_candidates(s->candidates, n, wanted);
     live old[beam], next[beam];
+    memset(next, 0, sizeof next);
     memcpy(old, x->live, sizeof(live) * (size_t)x->n_live);
     int32_t n_next = 0;
     for (int32_t c = 0; c < n && n_next < beam && s->out->count[i] < beam; c++) {
@@ -203,6 +204,7 @@ static fth_err beam_step(search *s, int32_t i) {
 static fth_err sample_step(search *s, int32_t i) {
     sentence *x = &s->sentences[i];
     live next[s->spec->beam];
+    memset(next, 0, sizeof next);
     int32_t n_next = 0;
     for (int32_t k = 0; k < x->n_live; k++) {
         row_logp(s, x->live[k].row);

@@ -22,8 +22,10 @@ static fth_err wrong(const reading *r, const char *rule, const char *value) {
     return fth_fail(FTH_BAD_INPUT, "%s:%lld: %.60s: %s", r->file, (long long)r->line, value, rule);
 }
 
-/* Cuts a line at its commas; the number of parts. */
+/* Cuts a line at its commas; the number of parts. Those that it has not are empty. */
 static int cut(char *line, char **part, int most) {
+    char *end = line + strlen(line);
+    for (int i = 0; i < most; i++) part[i] = end;
     int n = 0;
     for (char *at = line; n < most; n++) {
         char *comma = strchr(at, ',');
@@ -100,7 +102,7 @@ static fth_err add_row(reading *r, const fth_probe_name *name, fth_probe_row row
 
 static fth_err read_row(reading *r, char *line) {
     fth_table *t = r->t;
-    char *part[MOST] = {0};
+    char *part[MOST];
     int64_t head[5]; /* N, M, d, step, index */
     fth_probe_name name = {0};
     fth_probe_row row = {0};
@@ -108,7 +110,7 @@ static fth_err read_row(reading *r, char *line) {
     if (n != own + t->n_numbers) return wrong(r, "has not the columns of the first line", line);
     if (!part[0][0] || strlen(part[0]) >= sizeof name.method)
         return wrong(r, "is no method", part[0]);
-    strcpy(name.method, part[0]);
+    memcpy(name.method, part[0], strlen(part[0]) + 1);
     for (int i = 0; i < 4; i++)
         FTH_TRY(whole(r, part[i + 1], i == 3 ? INT64_MAX : INT32_MAX, &head[i]));
     FTH_TRY(whole(r, part[6], INT32_MAX, &head[4]));

@@ -136,7 +136,7 @@ static inline void score_columns(const block *w, view k, const float *qt, int64_
 
 /* Causality: scores of keys behind their query become -inf. */
 static inline void hide_later_keys(const block *w, float *s) {
-    vf lane;
+    vf lane = {0};
     for (int i = 0; i < VW; i++) lane[i] = (float)i;
     for (int64_t j = w->first + 1; j < w->keys; j++)
         for (int64_t c = 0; c < w->n && c < j - w->first; c += VW) {
