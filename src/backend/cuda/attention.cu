@@ -37,6 +37,38 @@ bool fth_cuda_attention_is_fast(const attention_shape *s, const fth_tensor *cons
     return true;
 }
 
+attention_args fth_cuda_attention_args(const fth_cuda_call *c, const attention_shape *s) {
+    const fth_tensor *q = in_of(c, ATT_Q), *k = in_of(c, ATT_K), *v = in_of(c, ATT_V);
+    const fth_tensor *o = out_of(c, ATT_O), *lse = out_of(c, ATT_LSE);
+    attention_args a = {};
+    a.s = *s;
+    a.q = (const bf16 *)q->data, a.ld_q = q->ld;
+    a.k = (const bf16 *)k->data, a.ld_k = k->ld;
+    a.v = (const bf16 *)v->data, a.ld_v = v->ld;
+    a.o = (bf16 *)o->data, a.ld_o = o->ld;
+    if (lse) a.lse = (float *)lse->data, a.ld_lse = lse->ld;
+    return a;
+}
+
+attention_bwd_args fth_cuda_attention_bwd_args(const fth_cuda_call *c, const attention_shape *s) {
+    const fth_tensor *q = in_of(c, ATT_BWD_Q), *k = in_of(c, ATT_BWD_K), *v = in_of(c, ATT_BWD_V);
+    const fth_tensor *o = in_of(c, ATT_BWD_O), *d_o = in_of(c, ATT_BWD_DO);
+    const fth_tensor *lse = in_of(c, ATT_BWD_LSE), *dq = out_of(c, ATT_BWD_DQ);
+    const fth_tensor *dk = out_of(c, ATT_BWD_DK), *dv = out_of(c, ATT_BWD_DV);
+    attention_bwd_args a = {};
+    a.s = *s;
+    a.q = (const bf16 *)q->data, a.ld_q = q->ld;
+    a.k = (const bf16 *)k->data, a.ld_k = k->ld;
+    a.v = (const bf16 *)v->data, a.ld_v = v->ld;
+    a.d_o = (const bf16 *)d_o->data, a.ld_do = d_o->ld;
+    a.o = (const bf16 *)o->data, a.ld_o = o->ld;
+    a.lse = (const float *)lse->data, a.ld_lse = lse->ld;
+    a.dq = (bf16 *)dq->data, a.ld_dq = dq->ld;
+    a.dk = (bf16 *)dk->data, a.ld_dk = dk->ld;
+    a.dv = (bf16 *)dv->data, a.ld_dv = dv->ld;
+    return a;
+}
+
 #ifdef FATHOM_HAS_SM90A
 /* Whether this GPU has the products of sm_90a, and the user asks for kernels that have been run by
  * themselves but not yet in a training (doc/performance.md). */

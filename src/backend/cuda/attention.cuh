@@ -82,6 +82,30 @@ static __device__ __forceinline__ uint64_t probability_element(const attention_s
     return ((uint64_t)(r * s.heads + head) << 16) + (uint64_t)(int64_t)index;
 }
 
+/* Operands of the kernels for bf16. */
+struct attention_args {
+    attention_shape s;
+    const bf16 *q, *k, *v;
+    int64_t ld_q, ld_k, ld_v;
+    bf16 *o;
+    int64_t ld_o;
+    float *lse; /* opt */
+    int64_t ld_lse;
+};
+
+struct attention_bwd_args {
+    attention_shape s;
+    const bf16 *q, *k, *v, *d_o, *o;
+    int64_t ld_q, ld_k, ld_v, ld_do, ld_o;
+    const float *lse;
+    int64_t ld_lse;
+    bf16 *dq, *dk, *dv;
+    int64_t ld_dq, ld_dk, ld_dv;
+};
+
+attention_args fth_cuda_attention_args(const fth_cuda_call *c, const attention_shape *s);
+attention_bwd_args fth_cuda_attention_bwd_args(const fth_cuda_call *c, const attention_shape *s);
+
 attention_shape fth_cuda_attention_shape(const fth_cuda_call *c, const fth_tensor *q,
                                          const fth_tensor *k);
 

@@ -9,16 +9,6 @@
 namespace {
 enum { TILE = 64, THREADS = 128 };
 
-struct fast_args {
-    attention_shape s;
-    const bf16 *q, *k, *v;
-    int64_t ld_q, ld_k, ld_v;
-    bf16 *o;
-    int64_t ld_o;
-    float *lse; /* opt */
-    int64_t ld_lse;
-};
-
 /* The running softmax of a thread's two rows, in powers of 2. */
 struct running {
     float highest[2], sum[2]; /* sum: of this thread's columns only */
@@ -76,7 +66,7 @@ __device__ __forceinline__ void drop_probabilities(const attention_shape &s, flo
         for (int i = 0; i < 4; i++) p[n][i] *= mask >> (4 * n + i) & 1 ? s.kept : 0.0f;
 }
 
-template <int COLUMNS> __device__ void zero_tail(const fast_args &a, int head, int64_t row0) {
+template <int COLUMNS> __device__ void zero_tail(const attention_args &a, int head, int64_t row0) {
     const attention_shape &s = a.s;
     const int pieces = s.head / 8;
     for (int k = threadIdx.x; k < TILE * pieces; k += THREADS) {
@@ -89,7 +79,7 @@ template <int COLUMNS> __device__ void zero_tail(const fast_args &a, int head, i
     if (a.lse && threadIdx.x < TILE && row < s.q_rows.capacity) a.lse[row * a.ld_lse + head] = 0.0f;
 }
 
-template <int COLUMNS> __global__ void __launch_bounds__(THREADS) fast_kernel(fast_args a) {
+template <int COLUMNS> __global__ void __launch_bounds__(THREADS) fast_kernel(attention_args a) {
     extern __shared__ __align__(16) char memory[];
     constexpr int SIZE = TILE * tile<COLUMNS>::PITCH;                             /* of a tile */
     bf16 *q = reinterpret_cast<bf16 *>(memory), *k = q + SIZE, *v = k + 2 * SIZE; /* two of each */
@@ -150,7 +140,7 @@ template <int COLUMNS> __global__ void __launch_bounds__(THREADS) fast_kernel(fa
                         row0 + warp * 16, s.q_rows.capacity, pieces);
 }
 
-template <int COLUMNS> fth_err launch(const fth_cuda_call *c, const fast_args &a) {
+template <int COLUMNS> fth_err launch(const fth_cuda_call *c, const attention_args &a) {
     const int bytes = 5 * TILE * tile<COLUMNS>::PITCH * (int)sizeof(bf16);
     const dim3 blocks(ceil_div(a.s.q_rows.capacity, TILE), a.s.heads);
     if (blocks.x == 0) return FTH_OK;
@@ -163,18 +153,6 @@ template <int COLUMNS> fth_err launch(const fth_cuda_call *c, const fast_args &a
 } // namespace
 
 fth_err fth_cuda_attention_fast(const fth_cuda_call *c, const attention_shape *s) {
-    const fth_tensor *q = in_of(c, ATT_Q), *k = in_of(c, ATT_K), *v = in_of(c, ATT_V);
-    const fth_tensor *o = out_of(c, ATT_O), *lse = out_of(c, ATT_LSE);
-    const fast_args a = {*s,
-                         (const bf16 *)q->data,
-                         (const bf16 *)k->data,
-                         (const bf16 *)v->data,
-                         q->ld,
-                         k->ld,
-                         v->ld,
-                         (bf16 *)o->data,
-                         o->ld,
-                         lse ? (float *)lse->data : nullptr,
-                         lse ? lse->ld : 0};
+    const attention_args a = fth_cuda_attention_args(c, s);
     return s->head <= 64 ? launch<64>(c, a) : launch<128>(c, a);
 }

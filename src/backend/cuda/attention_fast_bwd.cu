@@ -11,15 +11,8 @@
 namespace {
 enum { TILE = 64, THREADS = 128 };
 
-struct fast_args {
-    attention_shape s;
-    const bf16 *q, *k, *v, *d_o, *o;
-    int64_t ld_q, ld_k, ld_v, ld_do, ld_o;
-    const float *lse;
-    int64_t ld_lse;
+struct fast_args : attention_bwd_args {
     float *delta; /* [q rows, heads] <do, o> of every query and head */
-    bf16 *dq, *dk, *dv;
-    int64_t ld_dq, ld_dk, ld_dv;
 };
 
 /* ---- <do, o> ---- */
@@ -249,21 +242,6 @@ template <int COLUMNS, int STEP> fth_err launch(const fth_cuda_call *c, const fa
 } // namespace
 
 fth_err fth_cuda_attention_fast_bwd(const fth_cuda_call *c, const attention_shape *s) {
-    const fth_tensor *q = in_of(c, ATT_BWD_Q), *k = in_of(c, ATT_BWD_K), *v = in_of(c, ATT_BWD_V);
-    const fth_tensor *o = in_of(c, ATT_BWD_O), *d_o = in_of(c, ATT_BWD_DO);
-    const fth_tensor *lse = in_of(c, ATT_BWD_LSE), *dq = out_of(c, ATT_BWD_DQ);
-    const fth_tensor *dk = out_of(c, ATT_BWD_DK), *dv = out_of(c, ATT_BWD_DV);
-    fast_args a = {};
-    a.s = *s;
-    a.q = (const bf16 *)q->data, a.ld_q = q->ld;
-    a.k = (const bf16 *)k->data, a.ld_k = k->ld;
-    a.v = (const bf16 *)v->data, a.ld_v = v->ld;
-    a.d_o = (const bf16 *)d_o->data, a.ld_do = d_o->ld;
-    a.o = (const bf16 *)o->data, a.ld_o = o->ld;
-    a.lse = (const float *)lse->data, a.ld_lse = lse->ld;
-    a.delta = (float *)c->scratch;
-    a.dq = (bf16 *)dq->data, a.ld_dq = dq->ld;
-    a.dk = (bf16 *)dk->data, a.ld_dk = dk->ld;
-    a.dv = (bf16 *)dv->data, a.ld_dv = dv->ld;
+    const fast_args a = {fth_cuda_attention_bwd_args(c, s), (float *)c->scratch};
     return s->head <= 64 ? launch<64, 64>(c, a) : launch<128, 32>(c, a);
 }

@@ -8,16 +8,6 @@
 namespace {
 enum { BLOCKS = 5 }; /* on a multiprocessor */
 
-struct wgmma_args {
-    attention_shape s;
-    const bf16 *q, *k, *v;
-    int64_t ld_q, ld_k, ld_v;
-    bf16 *o;
-    int64_t ld_o;
-    float *lse; /* opt */
-    int64_t ld_lse;
-};
-
 /* The running softmax of a thread's two rows. */
 struct running {
     float highest[2], sum[2]; /* of scores before scale; sum: of this thread's columns only */
@@ -62,7 +52,7 @@ __device__ __forceinline__ void soften(float (*p)[4], float (*o)[4], running *r,
         }
 }
 
-__global__ void __launch_bounds__(THREADS, BLOCKS) wgmma_kernel(wgmma_args a) {
+__global__ void __launch_bounds__(THREADS, BLOCKS) wgmma_kernel(attention_args a) {
     extern __shared__ __align__(1024) char memory[];
     const attention_shape &s = a.s;
     const int head = blockIdx.y, first = head * s.head, pieces = s.head / 8;
@@ -126,18 +116,6 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) wgmma_kernel(wgmma_args a) {
 } // namespace
 
 fth_err fth_cuda_attention_wgmma(const fth_cuda_call *c, const attention_shape *s) {
-    const fth_tensor *q = in_of(c, ATT_Q), *k = in_of(c, ATT_K), *v = in_of(c, ATT_V);
-    const fth_tensor *o = out_of(c, ATT_O), *lse = out_of(c, ATT_LSE);
-    const wgmma_args a = {*s,
-                          (const bf16 *)q->data,
-                          (const bf16 *)k->data,
-                          (const bf16 *)v->data,
-                          q->ld,
-                          k->ld,
-                          v->ld,
-                          (bf16 *)o->data,
-                          o->ld,
-                          lse ? (float *)lse->data : nullptr,
-                          lse ? lse->ld : 0};
+    const attention_args a = fth_cuda_attention_args(c, s);
     return launch_tiles(c, wgmma_kernel, a, s->q_rows.capacity, 5 * TILE_SIZE * (int)sizeof(bf16));
 }

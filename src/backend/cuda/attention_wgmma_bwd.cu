@@ -10,15 +10,8 @@
 namespace {
 enum { QUERY_BLOCKS = 4, KEY_BLOCKS = 3 }; /* on a multiprocessor */
 
-struct wgmma_args {
-    attention_shape s;
-    const bf16 *q, *k, *v, *d_o, *o;
-    int64_t ld_q, ld_k, ld_v, ld_do, ld_o;
-    const float *lse;
-    int64_t ld_lse;
+struct wgmma_args : attention_bwd_args {
     float2 *stats; /* [heads, q rows] of every query and head: lse in powers of 2, <do, o> */
-    bf16 *dq, *dk, *dv;
-    int64_t ld_dq, ld_dk, ld_dv;
 };
 
 /* ---- what both kernels share ---- */
@@ -275,22 +268,7 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS) key_kernel(wgmma_args a) 
 } // namespace
 
 fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_shape *s) {
-    const fth_tensor *q = in_of(c, ATT_BWD_Q), *k = in_of(c, ATT_BWD_K), *v = in_of(c, ATT_BWD_V);
-    const fth_tensor *o = in_of(c, ATT_BWD_O), *d_o = in_of(c, ATT_BWD_DO);
-    const fth_tensor *lse = in_of(c, ATT_BWD_LSE), *dq = out_of(c, ATT_BWD_DQ);
-    const fth_tensor *dk = out_of(c, ATT_BWD_DK), *dv = out_of(c, ATT_BWD_DV);
-    wgmma_args a = {};
-    a.s = *s;
-    a.q = (const bf16 *)q->data, a.ld_q = q->ld;
-    a.k = (const bf16 *)k->data, a.ld_k = k->ld;
-    a.v = (const bf16 *)v->data, a.ld_v = v->ld;
-    a.d_o = (const bf16 *)d_o->data, a.ld_do = d_o->ld;
-    a.o = (const bf16 *)o->data, a.ld_o = o->ld;
-    a.lse = (const float *)lse->data, a.ld_lse = lse->ld;
-    a.stats = (float2 *)c->scratch;
-    a.dq = (bf16 *)dq->data, a.ld_dq = dq->ld;
-    a.dk = (bf16 *)dk->data, a.ld_dk = dk->ld;
-    a.dv = (bf16 *)dv->data, a.ld_dv = dv->ld;
+    const wgmma_args a = {fth_cuda_attention_bwd_args(c, s), (float2 *)c->scratch};
     const int bytes = 6 * TILE_SIZE * (int)sizeof(bf16);
     FTH_TRY(launch_tiles(c, query_kernel, a, s->q_rows.capacity, bytes));
     return launch_tiles(c, key_kernel, a, s->k_rows.capacity,
