@@ -9,18 +9,20 @@
 #include "op_harness.h"
 
 enum {
-    BIAS = 1,       /* linear: with a bias */
-    ADDEND = 2,     /* the backward gets a gradient from another reader */
-    IN_PLACE = 4,   /* the result takes the place of an input, where op.h allows it */
-    TARGET = 8,     /* on the target side */
-    CROSS = 16,     /* attention of the target to the source */
-    CARRY = 32,     /* attention stores scores */
-    PREVIOUS = 64,  /* attention gets scores from below */
-    LEARNED = 128,  /* embed: learned positions; scale_shift: s; xent: the gradient of W */
-    SHIFT = 256,    /* scale_shift: c */
-    EXTRA = 512,    /* join: a third term; xent: nll of every row */
-    NO_DX = 1024,   /* xent: no gradients */
-    SEPARATE = 2048 /* attention: q, k and v are values of their own */
+    BIAS = 1,        /* linear: with a bias */
+    ADDEND = 2,      /* the backward gets a gradient from another reader */
+    IN_PLACE = 4,    /* the result takes the place of an input, where op.h allows it */
+    TARGET = 8,      /* on the target side */
+    CROSS = 16,      /* attention of the target to the source */
+    CARRY = 32,      /* attention stores scores */
+    PREVIOUS = 64,   /* attention gets scores from below */
+    LEARNED = 128,   /* embed: learned positions; scale_shift: s; xent: the gradient of W */
+    SHIFT = 256,     /* scale_shift: c */
+    EXTRA = 512,     /* join: a third term; xent: nll of every row */
+    NO_DX = 1024,    /* xent: no gradients */
+    SEPARATE = 2048, /* attention: q, k and v are values of their own */
+    FRESH = 4096,    /* linear: the gradient of W is assigned, not added to */
+    WATCHED = 8192   /* update: all sums */
 };
 
 struct fth_variant {
@@ -29,7 +31,7 @@ struct fth_variant {
     unsigned flags;
     fth_act act;
     float p;       /* dropout */
-    double number; /* xent: smoothing; attention: divisor; mix: how many */
+    double number; /* xent: smoothing; attention: divisor; mix: how many; update: which update */
     int r, a, c;   /* join: fth_coef_kind of its coefficients */
 };
 
@@ -135,6 +137,9 @@ static void build_linear(fth_trial *t, const fth_variant *v, const fth_shape *s)
     fth_val dx = output_like(t, NULL, 0, x);
     linear_backward(t, 0, dy, 0, dx);
     fth_trial_pair(t, x, dx);
+    if (t->graph.err != FTH_OK || !(v->flags & FRESH)) return;
+    const fth_op *dw = &t->graph.op[t->graph.n_ops - 1];
+    t->graph.value[dw->out[LINEAR_DW_DW]].storage = FTH_IN_ARENA;
 }
 
 /* act(u) W^T, where the product's backward takes the activation's with it. */
@@ -501,6 +506,35 @@ static void build_xent(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     if (v->flags & LEARNED) op->out[XENT_DW] = fth_trial_param_grad(t, w);
 }
 
+/* A matrix [inner, width] with its moments; number: which update of Adam, 0: none. */
+static void build_update(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    static const fth_storage storages[] = {FTH_IN_PARAM, FTH_IN_MOMENT1, FTH_IN_MOMENT2,
+                                           FTH_IN_PARAM};
+    fth_op *op = op_of(t, FTH_KIND_update, UPDATE_N_IN, UPDATE_N_OUT, -1);
+    if (!op) return;
+    op->u.update.rate = 3;
+    op->u.update.watched = v->flags & WATCHED;
+    t->step.rate[3] = 0.75f;
+    t->step.adam = (fth_adam){.update = (int64_t)v->number,
+                              .lr = 0.01,
+                              .beta1 = 0.9,
+                              .beta2 = 0.98,
+                              .eps = 1e-8,
+                              .weight_decay = 0.01};
+    op->in[UPDATE_GRAD] = fth_trial_fixed(t, FTH_IN_ARENA, s->inner, s->width, FTH_FULL);
+    op->in[UPDATE_LOSS] = fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL);
+    for (int k = UPDATE_MASTER; k <= UPDATE_WEIGHTS; k++) {
+        const fth_class class = k == UPDATE_WEIGHTS ? FTH_REAL : FTH_FULL;
+        fth_val out = fth_trial_fixed(t, storages[k], s->inner, s->width, class);
+        if (!out) return;
+        fth_graph_output(&t->graph, op, k, out);
+        for (int64_t i = 0; k == UPDATE_V && i < (int64_t)s->inner * s->width; i++)
+            t->host[out][i] *= t->host[out][i];
+    }
+    fth_graph_output(&t->graph, op, UPDATE_SUMS,
+                     fth_trial_fixed(t, FTH_IN_ARENA, 1, FTH_RANGE_SUMS, FTH_FULL));
+}
+
 /* Two sums of a value or two; r and a as in a join. number: fth_watch_what. */
 static void build_watch(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     const fth_watch_what what = (fth_watch_what)v->number;
@@ -568,6 +602,7 @@ static const fth_variant variants[] = {
     {"linear bias", .build = build_linear, .flags = BIAS | TARGET},
     {"linear bias relu", .build = build_linear, .flags = BIAS, .act = FTH_ACT_RELU},
     {"linear bias gelu", .build = build_linear, .flags = BIAS, .act = FTH_ACT_GELU},
+    {"linear bias, gradient assigned", .build = build_linear, .flags = BIAS | FRESH},
     {"linear after relu", .build = build_linear_after, .act = FTH_ACT_RELU},
     {"linear after gelu, addend", .build = build_linear_after, .flags = ADDEND,
      .act = FTH_ACT_GELU},
@@ -626,6 +661,9 @@ static const fth_variant variants[] = {
     {"xent smoothed, rows", .build = build_xent, .flags = TARGET | LEARNED | EXTRA, .number = 0.1},
     {"xent source, dx only", .build = build_xent, .flags = EXTRA, .number = 0.2},
     {"xent without gradients", .build = build_xent, .flags = TARGET | NO_DX | EXTRA, .number = 0.1},
+    {"update", .build = build_update, .number = 3},
+    {"update watched", .build = build_update, .flags = WATCHED, .number = 1},
+    {"update of nothing", .build = build_update, .flags = WATCHED},
     {"watch norm", .build = build_watch, .number = FTH_WATCH_NORM},
     {"watch nonzero", .build = build_watch, .flags = TARGET, .number = FTH_WATCH_NONZERO},
     {"watch cosine", .build = build_watch, .number = FTH_WATCH_COSINE},

@@ -209,7 +209,7 @@ static void values_made_again_save_memory(void **state) {
 static void check_budget(const fth_config *c, const char *device, int percent, bool layers) {
     model_case a, b;
     model_case_init(&a, c, device, 2, 0.1, 0);
-    int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, FTH_TO_TRAIN);
+    int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, a.model.params.size, true);
     int64_t whole = fth_trainer_bytes(&a.trainer) - fixed;
     int64_t budget = fixed + whole - fth_program_arena_bytes(a.trainer.program) * percent / 100;
     model_case_init(&b, c, device, 2, 0.1, budget);
@@ -254,7 +254,7 @@ static void too_small_budgets_are_refused(void **state) {
     fth_config c = model_case_config("postln", FTH_ENCDEC);
     model_case a;
     model_case_init(&a, &c, "cpu", 1, 0, 0);
-    int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, FTH_TO_TRAIN);
+    int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, a.model.params.size, true);
     fth_trainer t;
     fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9, .memory_budget = 1};
     assert_int_equal(fth_trainer_init(&t, &a.model, a.device, &a.trainer.recipe, &size),

@@ -153,7 +153,10 @@ static void make(product *p, int v, int64_t rows, int64_t width, fth_extent exte
     fth_tensor *t = &p->tensor[v];
     *t = (fth_tensor){.ld = width + 3, .rows = rows, .width = (int32_t)width, .extent = extent};
     t->dtype = full ? FTH_F32 : p->dev->real;
-    const fth_value value = {.width = (int32_t)width, .extent = extent, .rows = rows};
+    const fth_value value = {.storage = v == P_DW || v == P_DB ? FTH_IN_GRAD : FTH_IN_ARENA,
+                             .width = (int32_t)width,
+                             .extent = extent,
+                             .rows = rows};
     assert_int_equal(fth_graph_value(&p->graph, value), v);
     const int64_t n = rows * t->ld;
     assert_ok(p->dev->backend->alloc(p->dev, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
@@ -328,7 +331,7 @@ static void adam_agrees_with_ref(void **state) {
     (void)state;
     fth_device *ref, *dev;
     assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
-    const fth_adam_range ranges[] = {{0, 16, 1}, {16, 5001, 0.25f}, {9000, N, 1}};
+    const fth_adam_range ranges[] = {{0, 16, 0, 1}, {16, 5001, 16, 0.25f}, {9000, N, 5008, 1}};
     const fth_adam args = {.update = 3,
                            .lr = 1e-3,
                            .beta1 = 0.9,
@@ -341,9 +344,9 @@ static void adam_agrees_with_ref(void **state) {
     for (int i = 0; i < N_ISAS; i++)
         for (int bf16 = 0; bf16 < 2 && has(isas[i]); bf16++) {
             flat *f = new_flat();
-            const fth_arenas a = {N, f->p, f->p, f->grad, f->m, f->v};
-            const fth_arenas b = {N,        f->fp, bf16 ? (void *)f->weights : f->fp,
-                                  f->fgrad, f->fm, f->fv};
+            const fth_arenas a = {N, f->p, f->p, f->grad, f->m, f->v, N};
+            const fth_arenas b = {N,     f->fp, bf16 ? (void *)f->weights : f->fp, f->fgrad, f->fm,
+                                  f->fv, N};
             assert_ok(ref->backend->adam(ref, &a, &args));
             assert_ok(fth_cpu_open_isa(isas[i], bf16 ? FTH_PREC_BF16 : FTH_FP32, 2, &dev));
             assert_ok(dev->backend->refresh_weights(dev, &b));

@@ -193,7 +193,7 @@ static void assert_range_sums(fth_device *dev, fth_device *ref, const fth_arenas
 
 static void adam_agrees_with_ref(void **state) {
     (void)state;
-    const fth_adam_range ranges[] = {{0, 16, 1}, {16, 5001, 0.25f}, {9000, N, 1}};
+    const fth_adam_range ranges[] = {{0, 16, 0, 1}, {16, 5001, 16, 0.25f}, {9000, N, 5008, 1}};
     const fth_adam args = {.update = 3,
                            .lr = 1e-3,
                            .beta1 = 0.9,
@@ -207,7 +207,7 @@ static void adam_agrees_with_ref(void **state) {
         fth_device *dev = open_gpu(bf16 ? FTH_PREC_BF16 : FTH_FP32);
         if (!dev) skip();
         fth_device *ref = open_ref();
-        fth_arenas a = {.n = N}, b = {.n = N};
+        fth_arenas a = {.n = N, .grads = N}, b = {.n = N, .grads = N};
         fill(dev, ref, 1, false, &a.master, &b.master);
         fill(dev, ref, 2, false, &a.m, &b.m);
         fill(dev, ref, 3, true, &a.v, &b.v);

@@ -348,16 +348,17 @@ static void adam_is_fairseqs(void **state) {
     double theta[N], grad[N], m[N] = {0}, v[N] = {0};
     double want_theta[N], want_m[N] = {0}, want_v[N] = {0};
     for (int i = 0; i < N; i++) theta[i] = want_theta[i] = (float)(0.1 * (i + 1));
-    /* Element 2 lies between the ranges; the second range learns at half the rate. */
-    const fth_adam_range ranges[] = {{0, 2, 1}, {3, N, 0.5f}};
-    const fth_arenas arenas = {N, theta, theta, grad, m, v};
+    /* Element 2 lies between the ranges and has no gradient; the second range learns at half the
+     * rate. */
+    const fth_adam_range ranges[] = {{0, 2, 0, 1}, {3, N, 2, 0.5f}};
+    const fth_arenas arenas = {N, theta, theta, grad, m, v, N - 1};
     for (int t = 1; t <= UPDATES; t++) {
         for (int i = 0; i < N; i++) grad[i] = cos(3 * i + t) * (i == 4 ? 0 : 1);
         const fth_adam args = {t, 0.01, 0.9, 0.98, 1e-8, 0.1, 0.5, ranges, 2};
         assert_ok(dev->backend->adam(dev, &arenas, &args));
         for (int i = 0; i < N; i++) {
             if (i == 2) continue;
-            const double lr = i < 2 ? 0.01 : 0.005, g = 0.5 * grad[i];
+            const double lr = i < 2 ? 0.01 : 0.005, g = 0.5 * grad[i < 2 ? i : i - 1];
             const double m1 = 0.9 * want_m[i] + 0.1 * g, v1 = 0.98 * want_v[i] + 0.02 * g * g;
             double x = want_theta[i] * (1 - lr * 0.1);
             x -= lr * sqrt(1 - pow(0.98, t)) / (1 - pow(0.9, t)) * m1 / (sqrt(v1) + 1e-8);
@@ -377,8 +378,8 @@ static void first_update_goes_by_the_sign(void **state) {
     (void)state;
     fth_device dev = {fth_backend_ref(), FTH_FP32, 1, FTH_F64, FTH_F64};
     double theta[] = {1, 1}, grad[] = {1e-3, -70}, m[2] = {0}, v[2] = {0};
-    const fth_adam_range all = {0, 2, 1};
-    const fth_arenas arenas = {2, theta, theta, grad, m, v};
+    const fth_adam_range all = {0, 2, 0, 1};
+    const fth_arenas arenas = {2, theta, theta, grad, m, v, 2};
     const fth_adam args = {1, 0.25, 0.9, 0.98, 0, 0, 1, &all, 1};
     assert_ok(dev.backend->adam(&dev, &arenas, &args));
     assert_near(theta, (double[]){0.75, 1.25}, 2);

@@ -119,7 +119,7 @@ def ids(a, sentences, length):
 class Step:
     """One update on fixed places; captured as a graph unless eager."""
 
-    def __init__(self, a, model, optimizer, batch):
+    def __init__(self, a, model, optimizer, batch, pool=None):
         self.model, self.optimizer, self.batch, self.graph = model, optimizer, batch, None
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -129,7 +129,7 @@ class Step:
         torch.cuda.current_stream().wait_stream(side)
         if not a.eager:
             self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):
+            with torch.cuda.graph(self.graph, pool=pool):
                 self.update()
 
     def update(self):
@@ -165,6 +165,7 @@ def padded_steps(a, model, optimizer):
     batches.append(current)
     chosen = batches[:: max(1, len(batches) // a.updates)][: a.updates]
     steps, tokens = [], []
+    pool = torch.cuda.graph_pool_handle()  # graphs that never run at the same time share their memory
     for b in chosen:
         longest = [up(max(p[k] for p in b)) for k in (0, 1)]
         real = [torch.tensor([p[k] for p in b], device="cuda") for k in (0, 1)]
@@ -173,7 +174,7 @@ def padded_steps(a, model, optimizer):
         out = torch.where(masks[1], ids(a, len(b), longest[1]), -1)
         causal = torch.ones(longest[1], longest[1], dtype=torch.bool, device="cuda").tril()
         batch = (src, tgt, out, masks[0][:, None, None, :], (causal & masks[1][:, None, :])[:, None])
-        steps.append(Step(a, model, optimizer, batch))
+        steps.append(Step(a, model, optimizer, batch, pool))
         tokens.append(int(real[0].sum() + real[1].sum()))
     return steps, tokens
 

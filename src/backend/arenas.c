@@ -10,24 +10,20 @@ static int64_t weights_bytes(const fth_device *dev, int64_t n) {
     return dev->real == dev->full ? 0 : n * (int64_t)fth_dtype_size(dev->real);
 }
 
-int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, fth_arenas_for use) {
-    static const int arenas[] = {[FTH_TO_RUN] = 1, [FTH_TO_DIFFERENTIATE] = 2, [FTH_TO_TRAIN] = 4};
-    return arenas[use] * full_bytes(dev, n) + weights_bytes(dev, n);
+int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, int64_t grads, bool moments) {
+    return full_bytes(dev, n + grads + (moments ? 2 * n : 0)) + weights_bytes(dev, n);
 }
 
-fth_err fth_arenas_new(fth_device *dev, int64_t n, fth_arenas_for use, fth_arenas *out) {
+fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, bool moments, fth_arenas *out) {
     const fth_backend *backend = dev->backend;
-    *out = (fth_arenas){.n = n};
+    *out = (fth_arenas){.n = n, .grads = grads};
     fth_err err = backend->alloc(dev, full_bytes(dev, n), &out->master);
     out->weights = out->master;
     if (err == FTH_OK && dev->real != dev->full)
         err = backend->alloc(dev, weights_bytes(dev, n), &out->weights);
-    if (err == FTH_OK && use >= FTH_TO_DIFFERENTIATE)
-        err = backend->alloc(dev, full_bytes(dev, n), &out->grad);
-    if (err == FTH_OK && use >= FTH_TO_TRAIN)
-        err = backend->alloc(dev, full_bytes(dev, n), &out->m);
-    if (err == FTH_OK && use >= FTH_TO_TRAIN)
-        err = backend->alloc(dev, full_bytes(dev, n), &out->v);
+    if (err == FTH_OK && grads > 0) err = backend->alloc(dev, full_bytes(dev, grads), &out->grad);
+    if (err == FTH_OK && moments) err = backend->alloc(dev, full_bytes(dev, n), &out->m);
+    if (err == FTH_OK && moments) err = backend->alloc(dev, full_bytes(dev, n), &out->v);
     if (err != FTH_OK) fth_arenas_free(dev, out);
     return err;
 }

@@ -4,15 +4,12 @@
 
 #include "backend/backend.h"
 
-/* What besides the parameters themselves is wanted. */
-typedef enum fth_arenas_for { FTH_TO_RUN, FTH_TO_DIFFERENTIATE, FTH_TO_TRAIN } fth_arenas_for;
-
-/* Zeroed arenas of n elements. */
-fth_err fth_arenas_new(fth_device *dev, int64_t n, fth_arenas_for use, fth_arenas *out);
+/* Zeroed arenas of n parameters, with gradients of so many of them (0: none) and maybe moments. */
+fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, bool moments, fth_arenas *out);
 void fth_arenas_free(fth_device *dev, fth_arenas *a);
 
 /* Bytes that fth_arenas_new takes. */
-int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, fth_arenas_for use);
+int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, int64_t grads, bool moments);
 
 /* Parameters from floats [n]; the copy for products follows. */
 fth_err fth_arenas_load(fth_device *dev, const fth_arenas *a, const float *flat);

@@ -58,6 +58,11 @@ static inline const fth_tensor *fth_arg(const fth_exec *ex, fth_val v) {
     return v ? &ex->tensor[v] : NULL;
 }
 
+/* Whether an operation adds to an output (a gradient of parameters) instead of assigning it. */
+static inline bool fth_adds_to(const fth_exec *ex, fth_val v) {
+    return ex->graph->value[v].storage == FTH_IN_GRAD;
+}
+
 /* Rows to work on now. */
 static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {
     return t->extent == FTH_ROWS_FIXED ? t->rows : ex->rows[t->extent];
@@ -75,35 +80,14 @@ typedef fth_err (*fth_kernel)(fth_exec *ex, const fth_op *op);
 typedef int64_t (*fth_scratch)(const fth_device *dev, const fth_graph *g, const fth_op *op,
                                const int64_t capacity[FTH_N_EXTENTS]);
 
-/* One update of Adam over ranges of the flat arenas (METHODS A.9). */
-typedef struct fth_adam_range {
-    int64_t begin, end; /* elements */
-    float lr_scale;     /* multiplies the learning rate (that of the decay too) */
-} fth_adam_range;
-
-typedef struct fth_adam {
-    int64_t update; /* t, from 1 */
-    double lr, beta1, beta2, eps, weight_decay;
-    double grad_scale; /* clipping factor, multiplies every gradient */
-    const fth_adam_range *range;
-    int32_t n_ranges;
-} fth_adam;
-
-/* What range_sums gives for each range: sums of squares of ... */
-enum {
-    FTH_RANGE_GRAD,   /* ... the gradient, as it is */
-    FTH_RANGE_PARAM,  /* ... the parameter, as it was before the newest update */
-    FTH_RANGE_CHANGE, /* ... what that update did to it, found from Adam's moments */
-    FTH_RANGE_SUMS
-};
-
-/* The flat arenas of one set of parameters on a device; n elements each, zero padded. */
+/* The flat arenas of one set of parameters on a device; n elements each but grad, zero padded. */
 typedef struct fth_arenas {
     int64_t n;
     void *master;  /* dtype full: the parameters */
     void *weights; /* dtype real: the copy that products read; == master when real == full */
     void *grad;    /* dtype full; NULL when only running forward */
     void *m, *v;   /* dtype full: Adam's moments; NULL when not training */
+    int64_t grads; /* elements of grad: fewer than n where some are updated early (early.h) */
 } fth_arenas;
 
 struct fth_backend {

@@ -98,6 +98,8 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
                   (size_t)v->offset * size;
         return FTH_OK;
     case FTH_IN_GRAD: t->data = (char *)arenas->grad + (size_t)v->offset * size; return FTH_OK;
+    case FTH_IN_MOMENT1: t->data = (char *)arenas->m + (size_t)v->offset * size; return FTH_OK;
+    case FTH_IN_MOMENT2: t->data = (char *)arenas->v + (size_t)v->offset * size; return FTH_OK;
     case FTH_IN_STATE:
     case FTH_IN_CONST: return resolve_owned(p, v, t);
     }
@@ -267,36 +269,46 @@ int64_t fth_program_rows(const fth_program *p, fth_val v) {
     return fth_rows_now(&p->exec, &p->tensor[v]);
 }
 
-static double element(const void *data, fth_dtype dtype, int64_t i) {
-    if (dtype == FTH_F64) return ((const double *)data)[i];
-    if (dtype == FTH_F32) return ((const float *)data)[i];
-    uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
+static double element(const char *data, fth_dtype dtype, int64_t i) {
+    double d;
     float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
+    uint16_t half;
+    uint32_t bits;
+    switch (dtype) {
+    case FTH_F64: memcpy(&d, data + i * 8, sizeof d); return d;
+    case FTH_F32: memcpy(&f, data + i * 4, sizeof f); return f;
+    case FTH_BF16:
+        memcpy(&half, data + i * 2, sizeof half);
+        bits = (uint32_t)half << 16;
+        memcpy(&f, &bits, sizeof f);
+        return f;
+    }
+    return NAN;
 }
 
-/* Brings a value to the host as it is: to `raw` when it fits there, else to malloc'd memory. */
-static fth_err fetch(fth_program *p, fth_val v, void *small, size_t room, void **raw) {
-    const fth_tensor *t = &p->tensor[v];
-    int64_t rows = fth_program_rows(p, v);
-    int64_t bytes = ((rows - 1) * t->ld + t->width) * (int64_t)fth_dtype_size(t->dtype);
-    *raw = bytes <= (int64_t)room ? small : malloc((size_t)bytes);
-    if (!*raw) return fth_fail(FTH_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
-    return p->exec.device->backend->download(p->exec.device, *raw, t->data, bytes);
+/* A value without gaps goes to the end of `out` as it is and is widened from there, front to back:
+ * what is read of every update allocates nothing. */
+static fth_err read_whole(fth_program *p, const fth_tensor *t, int64_t n, double *out) {
+    const int64_t size = (int64_t)fth_dtype_size(t->dtype);
+    char *raw = (char *)out + n * ((int64_t)sizeof *out - size);
+    FTH_TRY(p->exec.device->backend->download(p->exec.device, raw, t->data, n * size));
+    for (int64_t i = 0; i < n; i++) out[i] = element(raw, t->dtype, i);
+    return FTH_OK;
 }
 
 fth_err fth_program_read(fth_program *p, fth_val v, double *out) {
     const fth_tensor *t = &p->tensor[v];
     int64_t rows = fth_program_rows(p, v);
-    char small[256]; /* the loss of every update is read: that allocates nothing */
-    void *raw = small;
     if (rows == 0) return FTH_OK;
-    fth_err err = fetch(p, v, small, sizeof small, &raw);
+    if (t->ld == t->width) return read_whole(p, t, rows * t->width, out);
+    int64_t bytes = ((rows - 1) * t->ld + t->width) * (int64_t)fth_dtype_size(t->dtype);
+    char *raw = malloc((size_t)bytes);
+    if (!raw) return fth_fail(FTH_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+    fth_err err = p->exec.device->backend->download(p->exec.device, raw, t->data, bytes);
     for (int64_t r = 0; r < rows && err == FTH_OK; r++)
         for (int64_t c = 0; c < t->width; c++)
             out[r * t->width + c] = element(raw, t->dtype, r * t->ld + c);
-    if (raw != small) free(raw);
+    free(raw);
     return err;
 }
 

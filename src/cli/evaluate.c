@@ -87,7 +87,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(check_data(w, data));
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, o->quantize));
-    FTH_TRY(fth_arenas_new(w->device, w->model.params.size, FTH_TO_RUN, &w->arenas));
+    FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, false, &w->arenas));
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
     bool lm = w->model.config.arch == FTH_DEC;
     if (lm && o->context_window >= o->tokens_per_sample)

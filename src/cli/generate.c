@@ -238,7 +238,7 @@ static fth_err load_model(work *w, const char *folder, int i) {
     float *flat = NULL;
     FTH_TRY(fth_weights_read(folder, &w->model[i], &flat));
     w->n_models = i + 1;
-    fth_err err = fth_arenas_new(w->device, w->model[i].params.size, FTH_TO_RUN, &w->arenas[i]);
+    fth_err err = fth_arenas_new(w->device, w->model[i].params.size, 0, false, &w->arenas[i]);
     if (err == FTH_OK) err = fth_arenas_load(w->device, &w->arenas[i], flat);
     free(flat);
     return err;

@@ -27,7 +27,30 @@ typedef struct fth_batch {
     const int32_t *length; /* [tgt rows] how many of them */
 } fth_batch;
 
-enum { FTH_STEP_SLOTS = 4 };
+/* One update of Adam over ranges of the flat arenas (METHODS A.9). */
+typedef struct fth_adam_range {
+    int64_t begin, end; /* elements */
+    int64_t grad;       /* where the gradient of `begin` lies among the gradients */
+    float lr_scale;     /* multiplies the learning rate (that of the decay too) */
+} fth_adam_range;
+
+typedef struct fth_adam {
+    int64_t update; /* t, from 1 */
+    double lr, beta1, beta2, eps, weight_decay;
+    double grad_scale;           /* clipping factor, multiplies every gradient */
+    const fth_adam_range *range; /* ascending in begin and in grad */
+    int32_t n_ranges;
+} fth_adam;
+
+/* Sums over ranges, of the squares of ... */
+enum {
+    FTH_RANGE_GRAD,   /* ... the gradient, as it is */
+    FTH_RANGE_PARAM,  /* ... the parameter, as it was before the newest update */
+    FTH_RANGE_CHANGE, /* ... what that update did to it, found from Adam's moments */
+    FTH_RANGE_SUMS
+};
+
+enum { FTH_STEP_SLOTS = 4, FTH_STEP_RATES = 18 };
 
 /* The numbers of an update. */
 typedef struct fth_step {
@@ -36,6 +59,10 @@ typedef struct fth_step {
     double slots[FTH_STEP_SLOTS]; /* set by the method: slot 0 is the alpha that logs show */
     double loss_scale;            /* 1 / target tokens of the whole update */
     int64_t row_base[2];          /* by fth_side: rows of this update in earlier micro-batches */
+    /* For updates inside of the graph (early.h): Adam without ranges or clipping (update 0: nothing
+     * is updated), and what multiplies its rate, by fth_role. */
+    fth_adam adam;
+    float rate[FTH_STEP_RATES];
 } fth_step;
 
 #endif

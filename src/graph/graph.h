@@ -32,9 +32,11 @@ typedef enum fth_extent {
 
 /* Where a value lives. */
 typedef enum fth_storage {
-    FTH_IN_ARENA, /* placed by the planner, lives from its operation to its last reader */
-    FTH_IN_PARAM, /* a range of the parameters */
-    FTH_IN_GRAD,  /* the same range of their gradients: operations ADD to it */
+    FTH_IN_ARENA,   /* placed by the planner, lives from its operation to its last reader */
+    FTH_IN_PARAM,   /* a range of the parameters */
+    FTH_IN_GRAD,    /* the same range of their gradients: operations ADD to it */
+    FTH_IN_MOMENT1, /* the same range of Adam's moments */
+    FTH_IN_MOMENT2,
     FTH_IN_STATE, /* kept from run to run: key and value caches */
     FTH_IN_CONST  /* filled once when the program is made: the sinusoidal table */
 } fth_storage;
@@ -53,7 +55,7 @@ typedef struct fth_value {
     int32_t width;          /* columns */
     int32_t column;         /* a view: first column in base */
     fth_val base;           /* a view of columns of this value; 0: it owns its storage */
-    int64_t offset;         /* PARAM, GRAD: first element in the flat arena */
+    int64_t offset;         /* PARAM, GRAD, MOMENT: first element in the flat arena */
     int32_t producer;       /* the operation that makes it, -1: none */
     bool keep;              /* readable after the run: its place is not used again */
     const double *constant; /* CONST: rows * width numbers, owned by the graph's arena */
@@ -142,6 +144,10 @@ typedef struct fth_op {
             fth_coef r, a; /* ratio */
             fth_side side; /* watch_positions */
         } watch;
+        struct {
+            int32_t rate; /* index into fth_step.rate */
+            bool watched; /* all sums are wanted, not that of the gradient alone */
+        } update;
     } u;
 } fth_op;
 

@@ -168,6 +168,18 @@ enum { /* xent: targets are batch.tgt_out or batch.src_out; a negative target ca
        XENT_N_OUT
 };
 
+enum {              /* update: nothing happens where the loss or a gradient is not finite */
+       UPDATE_GRAD, /* [n, k] full */
+       UPDATE_LOSS, /* [1, 2] full: of xent */
+       UPDATE_N_IN,
+       UPDATE_MASTER = 0, /* [n, k] parameter, full */
+       UPDATE_M,          /* [n, k] moments */
+       UPDATE_V,
+       UPDATE_WEIGHTS, /* [n, k] parameter, real: the copy that products read, or master itself */
+       UPDATE_SUMS,    /* [1, FTH_RANGE_SUMS] full: roots of the sums of backend.h */
+       UPDATE_N_OUT
+};
+
 /* The three that watch: nothing reads what they write but the host. */
 enum {          /* watch: u.watch.what says which two sums, see graph.h */
        WATCH_X, /* [R, d] */

@@ -5,8 +5,6 @@
 
 #include "base/hash.h"
 
-enum { ALIGNMENT = 64 }; /* elements: groups start on a cache line in every precision */
-
 const char *fth_role_name(fth_role role) {
     static const char *const names[] = {
         "embedding",     "positions",   "output",       "query",      "key",       "value",
@@ -72,7 +70,8 @@ fth_err fth_params_declare(fth_params *p, const fth_param *wanted, int32_t *inde
     *param = *wanted;
     param->name = fth_arena_strdup(&p->arena, wanted->name);
     if (!param->name) return fth_fail(FTH_NO_MEMORY, "no memory for parameter names");
-    if (!wanted->adjacent) p->size = (p->size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (!wanted->adjacent)
+        p->size = (p->size + FTH_PARAM_ALIGNMENT - 1) / FTH_PARAM_ALIGNMENT * FTH_PARAM_ALIGNMENT;
     param->offset = p->size;
     p->size += fth_param_size(param);
     *slot_of(p, param->name) = p->n;

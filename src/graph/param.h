@@ -29,6 +29,8 @@ typedef enum fth_role {
 
 const char *fth_role_name(fth_role role);
 
+enum { FTH_PARAM_ALIGNMENT = 64 }; /* elements: groups start on a cache line in every precision */
+
 typedef enum fth_init_rule {
     FTH_INIT_CONST,          /* every entry is `value` */
     FTH_INIT_XAVIER_UNIFORM, /* XU(gain), METHODS A.8 */

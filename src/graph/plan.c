@@ -38,7 +38,7 @@ void fth_plan_fini(fth_plan *p) {
 }
 
 bool fth_runs_aside(const fth_op *op) {
-    return op->kind == FTH_KIND_linear_dw || op->aside;
+    return op->kind == FTH_KIND_linear_dw || op->kind == FTH_KIND_update || op->aside;
 }
 
 static fth_val owner(const fth_graph *g, fth_val v) {

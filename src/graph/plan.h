@@ -18,8 +18,8 @@ typedef struct fth_plan {
     int64_t bytes;   /* size of the arena */
 } fth_plan;
 
-/* Operations whose results nobody waits for, the gradients of weights and the norms that are taken
- * again for them: a device may run them beside the others. */
+/* Operations whose results nobody waits for, the gradients of weights, the updates that they make
+ * and the norms that are taken again for them: a device may run them beside the others. */
 bool fth_runs_aside(const fth_op *op);
 
 /* What is made again beside the outputs of layer norms. */

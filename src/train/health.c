@@ -27,7 +27,7 @@ fth_err fth_health_first_nonfinite(fth_trainer *t, int64_t update, const fth_bat
     int32_t at;
     /* Gradients add up: what the failed update left must not be found again. */
     FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
-                                     t->arenas.n * (int64_t)fth_dtype_size(t->device->full)));
+                                     t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
     FTH_TRY(fth_program_find_nonfinite(t->program, batch, &step, &at));
     *out = (fth_nonfinite){.op = at};
     if (at < 0) return FTH_OK;

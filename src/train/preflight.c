@@ -87,23 +87,28 @@ static fth_err open_run(flight *f) {
     f->size = (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,
                                  .tgt_tokens = s->max_tokens,
                                  .max_len = longest(f),
-                                 .memory_budget = s->memory_budget};
+                                 .memory_budget = s->memory_budget,
+                                 .early = fth_can_update_early(&s->recipe, s->update_freq)};
     return FTH_OK;
 }
 
-/* Bytes of activations without recomputation, planned and not taken. */
-static fth_err plan_activations(flight *f, int64_t *bytes) {
+/* Bytes without recomputation, planned and not taken. */
+static fth_err plan_bytes(flight *f) {
     fth_graph graph;
     fth_outputs outputs;
-    fth_graph_spec what = {.backward = true, .dropout = true};
+    fth_early early = {0};
     fth_plan_spec how = {.real_size = fth_dtype_size(f->device->real),
                          .full_size = fth_dtype_size(f->device->full)};
     fth_plan plan = {0};
+    const int64_t n = f->model.params.size;
     fth_capacities(&f->size, how.capacity);
-    fth_err err = fth_model_graph(&f->model, &what, &graph, &outputs);
-    if (err == FTH_OK) err = fth_plan_make(&graph, &how, &plan);
-    *bytes = plan.bytes;
+    FTH_TRY(fth_update_graph(&f->model, &f->spec->recipe, NULL, f->size.early ? &early : NULL,
+                             &graph, &outputs));
+    fth_err err = fth_plan_make(&graph, &how, &plan);
+    f->out->activation_bytes = plan.bytes;
+    f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.early ? early.grads : n, true);
     fth_plan_fini(&plan);
+    fth_early_fini(&early);
     fth_graph_fini(&graph);
     return err;
 }
@@ -113,8 +118,7 @@ static fth_err plan_memory(flight *f) {
     int64_t total;
     p->parameters = fth_params_count(&f->model.params);
     p->budget = f->spec->memory_budget;
-    p->fixed_bytes = fth_arenas_bytes(f->device, f->model.params.size, FTH_TO_TRAIN);
-    FTH_TRY(plan_activations(f, &p->activation_bytes));
+    FTH_TRY(plan_bytes(f));
     FTH_TRY(f->device->backend->memory(f->device, &p->available_bytes, &total));
     p->planned_bytes = p->fixed_bytes + p->activation_bytes;
     if (p->budget > 0 && p->planned_bytes > p->budget) p->planned_bytes = p->budget;
@@ -324,7 +328,7 @@ static fth_err measure_start(flight *f) {
     const fth_batch *batch = probe_batch(f);
     fth_update u;
     FTH_TRY(restart(f));
-    FTH_TRY(fth_telemetry_update(f->telemetry, 1, &batch, 1, false, &u));
+    FTH_TRY(fth_telemetry_update(f->telemetry, 1, &batch, 1, true, &u));
     p->encoder_cosine = fth_telemetry_row_at(f->telemetry, 0)->encoder_cosine;
     for (int s = 0; s < 2; s++) {
         int32_t n = fth_stack_layers(&f->model.config, (fth_stack)s);

@@ -137,7 +137,8 @@ static fth_err open_device_side(run *r) {
     fth_trainer_spec size = {.src_tokens = has_src ? s->max_tokens : 0,
                              .tgt_tokens = s->max_tokens,
                              .max_len = longest(r),
-                             .memory_budget = s->memory_budget};
+                             .memory_budget = s->memory_budget,
+                             .early = fth_can_update_early(&s->recipe, s->update_freq)};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (r->valid) {

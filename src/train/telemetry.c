@@ -173,7 +173,7 @@ static fth_err make_program(fth_telemetry *w, const fth_trainer_spec *spec) {
     fth_err err =
         fth_trainer_program(w->trainer, spec, &taps, w->trainer->program, &w->program, &w->outputs);
     fth_taps_fini(&taps);
-    w->watcher = (fth_watcher){w->program, w->outputs.loss, add_sums, w};
+    w->watcher = (fth_watcher){w->program, &w->outputs, add_sums, w};
     return err;
 }
 
@@ -201,9 +201,10 @@ static fth_err make_ranges(fth_telemetry *w) {
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
         int64_t end = p->offset + fth_param_size(p), at = p->offset;
-        for (; at < end; at += RANGE_ELEMENTS) {
+        int64_t grad = fth_early_grad(&w->trainer->early, at); /* -1: the program sums it up */
+        for (; grad >= 0 && at < end; at += RANGE_ELEMENTS, grad += RANGE_ELEMENTS) {
             int64_t stop = at + RANGE_ELEMENTS < end ? at + RANGE_ELEMENTS : end;
-            w->range[w->n_ranges] = (fth_adam_range){at, stop, 1};
+            w->range[w->n_ranges] = (fth_adam_range){at, stop, grad, 1};
             w->range_role[w->n_ranges] = p->role;
             w->range_sub[w->n_ranges++] = sub_of(w, p);
         }
@@ -213,6 +214,20 @@ static fth_err make_ranges(fth_telemetry *w) {
         mark(w, FTH_Q_UPDATE_RATIO, sub_of(w, p));
     }
     return FTH_OK;
+}
+
+/* What the program has summed up of the matrices that it updates itself. */
+static void add_early_sums(fth_telemetry *w) {
+    const fth_params *params = &w->trainer->model->params;
+    const fth_early *early = &w->trainer->early;
+    for (int32_t i = 0, at = 0; i < early->n; i++) {
+        while (params->param[at].offset < early->range[i].begin) at++;
+        double *sums = w->sub_sums + sub_of(w, &params->param[at]) * FTH_RANGE_SUMS;
+        for (int k = 0; k < FTH_RANGE_SUMS; k++) {
+            const double root = w->trainer->early_sums[i * FTH_RANGE_SUMS + k];
+            sums[k] += root * root;
+        }
+    }
 }
 
 /* Sums over the parameters of each sub-layer after an update. */
@@ -231,6 +246,7 @@ static fth_err sum_parameters(fth_telemetry *w, int64_t update, const fth_update
         for (int k = 0; k < FTH_RANGE_SUMS; k++)
             w->sub_sums[w->range_sub[i] * FTH_RANGE_SUMS + k] +=
                 w->range_sums[i * FTH_RANGE_SUMS + k];
+    add_early_sums(w);
     return FTH_OK;
 }
 

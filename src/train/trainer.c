@@ -29,12 +29,15 @@ static fth_err make_ranges(fth_trainer *t) {
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
         int64_t end = i + 1 < params->n ? params->param[i + 1].offset : params->size;
-        if (t->n_ranges &&
+        int64_t grad = fth_early_grad(&t->early, p->offset);
+        if (grad < 0) continue;
+        fth_adam_range *last = t->n_ranges ? &t->range[t->n_ranges - 1] : NULL;
+        if (last && last->end == p->offset && last->grad + (last->end - last->begin) == grad &&
             fth_same_rate(&t->model->method, t->range_role[t->n_ranges - 1], p->role)) {
-            t->range[t->n_ranges - 1].end = end;
+            last->end = end;
             continue;
         }
-        t->range[t->n_ranges] = (fth_adam_range){p->offset, end, 1};
+        t->range[t->n_ranges] = (fth_adam_range){p->offset, end, grad, 1};
         t->range_role[t->n_ranges++] = p->role;
     }
     return FTH_OK;
@@ -42,25 +45,38 @@ static fth_err make_ranges(fth_trainer *t) {
 
 /* ---- making ---- */
 
-fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
-                            const fth_program *lender, fth_program **program,
-                            fth_outputs *outputs) {
-    fth_graph graph;
-    fth_graph_spec what = {.backward = true,
-                           .dropout = t->recipe.dropout,
-                           .smoothing = t->recipe.smoothing,
-                           .taps = taps};
-    fth_err err = fth_model_graph(t->model, &what, &graph, outputs);
-    if (err != FTH_OK) {
-        fth_graph_fini(&graph);
-        return err;
-    }
+bool fth_can_update_early(const fth_recipe *recipe, int64_t batches) {
+    return batches == 1 && !(recipe->clip > 0);
+}
+
+static bool same_rate(const void *method, fth_role a, fth_role b) {
+    return fth_same_rate(method, a, b);
+}
+
+fth_err fth_update_graph(const fth_model *model, const fth_recipe *recipe, fth_taps *taps,
+                         fth_early *early, fth_graph *graph, fth_outputs *outputs) {
+    fth_graph_spec what = {
+        .backward = true, .dropout = recipe->dropout, .smoothing = recipe->smoothing, .taps = taps};
+    fth_err err = fth_model_graph(model, &what, graph, outputs);
+    fth_early_spec how = {.params = &model->params,
+                          .loss = outputs->loss,
+                          .same_rate = same_rate,
+                          .context = &model->method,
+                          .watched = taps != NULL};
+    if (err == FTH_OK && early) err = fth_graph_update_early(graph, &how, early, &outputs->updates);
+    if (err != FTH_OK) fth_graph_fini(graph);
+    return err;
+}
+
+/* Takes the graph over. */
+static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec, const fth_program *lender,
+                            fth_graph *graph, fth_program **program) {
     fth_program_spec how = {.arenas = &t->arenas, .lender = lender};
     fth_capacities(spec, how.capacity);
     if (spec->memory_budget > 0) {
-        int64_t fixed = fth_arenas_bytes(t->device, t->model->params.size, FTH_TO_TRAIN);
+        int64_t fixed = fth_arenas_bytes(t->device, t->arenas.n, t->arenas.grads, true);
         if (spec->memory_budget <= fixed) {
-            fth_graph_fini(&graph);
+            fth_graph_fini(graph);
             return fth_fail(FTH_NO_MEMORY,
                             "parameters, gradients and moments alone need %.1f MiB, "
                             "--memory-budget is %.1f MiB",
@@ -68,15 +84,36 @@ fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_ta
         }
         how.budget = spec->memory_budget - fixed;
     }
-    return fth_program_new(t->device, &graph, &how, program);
+    return fth_program_new(t->device, graph, &how, program);
+}
+
+fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
+                            const fth_program *lender, fth_program **program,
+                            fth_outputs *outputs) {
+    fth_graph graph;
+    fth_early early = {0}; /* the same as the trainer's */
+    FTH_TRY(fth_update_graph(t->model, &t->recipe, taps, t->updates_early ? &early : NULL, &graph,
+                             outputs));
+    fth_early_fini(&early);
+    return make_program(t, spec, lender, &graph, program);
 }
 
 fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
                          const fth_recipe *recipe, const fth_trainer_spec *spec) {
-    *t = (fth_trainer){.model = model, .device = dev, .recipe = *recipe};
-    fth_err err = fth_arenas_new(dev, model->params.size, FTH_TO_TRAIN, &t->arenas);
-    if (err == FTH_OK) err = fth_trainer_program(t, spec, NULL, NULL, &t->program, &t->outputs);
+    *t = (fth_trainer){
+        .model = model, .device = dev, .recipe = *recipe, .updates_early = spec->early};
+    fth_graph graph;
+    fth_early *early = spec->early ? &t->early : NULL;
+    FTH_TRY(fth_update_graph(model, recipe, NULL, early, &graph, &t->outputs));
+    const int64_t n = model->params.size;
+    fth_err err = fth_arenas_new(dev, n, early ? early->grads : n, true, &t->arenas);
+    if (err == FTH_OK)
+        err = make_program(t, spec, NULL, &graph, &t->program);
+    else
+        fth_graph_fini(&graph);
     if (err == FTH_OK) err = make_ranges(t);
+    t->early_sums = calloc((size_t)t->early.n * FTH_RANGE_SUMS + 1, sizeof *t->early_sums);
+    if (err == FTH_OK && !t->early_sums) err = fth_fail(FTH_NO_MEMORY, "no memory for a trainer");
     if (err != FTH_OK) fth_trainer_fini(t);
     return err;
 }
@@ -84,6 +121,8 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
 void fth_trainer_fini(fth_trainer *t) {
     fth_program_free(t->program);
     if (t->device) fth_arenas_free(t->device, &t->arenas);
+    fth_early_fini(&t->early);
+    free(t->early_sums);
     free(t->range);
     free(t->range_role);
     *t = (fth_trainer){0};
@@ -100,7 +139,8 @@ fth_err fth_trainer_draw(fth_trainer *t, uint64_t seed) {
 }
 
 int64_t fth_trainer_bytes(const fth_trainer *t) {
-    return fth_arenas_bytes(t->device, t->arenas.n, FTH_TO_TRAIN) + fth_program_bytes(t->program);
+    return fth_arenas_bytes(t->device, t->arenas.n, t->arenas.grads, true) +
+           fth_program_bytes(t->program);
 }
 
 /* ---- updating ---- */
@@ -112,35 +152,71 @@ int64_t fth_batch_targets(const fth_batch *batch, fth_side side) {
     return n;
 }
 
-fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,
-                              int n_batches, fth_update *out) {
-    const fth_backend *backend = t->device->backend;
-    fth_side side = t->outputs.side;
-    *out = (fth_update){0};
-    for (int i = 0; i < n_batches; i++) out->tokens += fth_batch_targets(batches[i], side);
+/* The numbers of an update; those of Adam where the program itself updates. */
+static fth_step step_of(const fth_trainer *t, int64_t update, const fth_update *u) {
+    const fth_method_state *m = &t->model->method;
+    _Static_assert((int)FTH_ROLE_EXTRA < FTH_STEP_RATES, "a rate for every role");
     fth_step step = {.seed = t->recipe.seed,
                      .update = (uint32_t)update,
-                     .loss_scale = out->tokens ? 1.0 / (double)out->tokens : 0};
-    fth_method_step(&t->model->method, update, step.slots);
-    out->alpha = step.slots[0];
-    int64_t grad_bytes = t->arenas.n * (int64_t)fth_dtype_size(t->device->full);
-    FTH_TRY(backend->zero(t->device, t->arenas.grad, grad_bytes));
+                     .loss_scale = u->tokens ? 1.0 / (double)u->tokens : 0};
+    fth_method_step(m, update, step.slots);
+    if (!t->updates_early) return step;
+    step.adam = fth_trainer_adam(t, update, u);
+    for (int role = 0; role < FTH_STEP_RATES; role++)
+        step.rate[role] = m->method->lr_scale && role <= (int)FTH_ROLE_EXTRA
+                              ? (float)m->method->lr_scale(m, (fth_role)role, update)
+                              : 1;
+    return step;
+}
+
+/* Norm of the whole gradient; what the program has updated itself it has squared too. */
+static fth_err measure_gradient(fth_trainer *t, fth_program *program, const fth_outputs *outputs,
+                                double *gnorm) {
+    double squares = 0;
+    if (t->arenas.grads > 0)
+        FTH_TRY(
+            t->device->backend->sum_squares(t->device, t->arenas.grad, t->arenas.grads, &squares));
+    if (t->early.n) FTH_TRY(fth_program_read(program, outputs->updates, t->early_sums));
+    for (int32_t i = 0; i < t->early.n; i++) {
+        const double norm = t->early_sums[i * FTH_RANGE_SUMS + FTH_RANGE_GRAD];
+        squares += norm * norm;
+    }
+    *gnorm = sqrt(squares);
+    return FTH_OK;
+}
+
+/* Loss and gradients; matrices that are early are updated. */
+static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *const *batches,
+                           int n_batches, fth_update *out) {
     const fth_watcher *w = t->watcher;
+    fth_program *program = w ? w->program : t->program;
+    const fth_outputs *outputs = w ? w->outputs : &t->outputs;
+    *out = (fth_update){.lr = fth_schedule_lr(&t->recipe.schedule, update)};
+    for (int i = 0; i < n_batches; i++)
+        out->tokens += fth_batch_targets(batches[i], t->outputs.side);
+    fth_step step = step_of(t, update, out);
+    out->alpha = step.slots[0];
+    FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
+                                     t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
     for (int i = 0; i < n_batches; i++) {
         double sums[2];
-        fth_program *program = w ? w->program : t->program;
         FTH_TRY(fth_program_run(program, batches[i], &step));
-        FTH_TRY(fth_program_read(program, w ? w->loss : t->outputs.loss, sums));
+        FTH_TRY(fth_program_read(program, outputs->loss, sums));
         if (w) FTH_TRY(w->ran(w->context, batches[i]));
         out->loss += sums[0] * step.loss_scale;
         out->nll += sums[1] * step.loss_scale;
         for (int s = 0; s < 2; s++) step.row_base[s] += batches[i]->side[s].rows;
     }
-    double squares;
-    FTH_TRY(backend->sum_squares(t->device, t->arenas.grad, t->arenas.n, &squares));
-    out->gnorm = sqrt(squares);
+    FTH_TRY(measure_gradient(t, program, outputs, &out->gnorm));
     out->finite = isfinite(out->loss) && isfinite(out->gnorm);
     return FTH_OK;
+}
+
+fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,
+                              int n_batches, fth_update *out) {
+    if (t->updates_early)
+        return fth_fail(FTH_FAILED, "a trainer that updates early has no gradients to look at");
+    return run_batches(t, update, batches, n_batches, out);
 }
 
 fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update *u) {
@@ -168,7 +244,9 @@ static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
 
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out) {
-    FTH_TRY(fth_trainer_gradients(t, update, batches, n_batches, out));
-    out->lr = fth_schedule_lr(&t->recipe.schedule, update);
+    if (t->updates_early && n_batches != 1)
+        return fth_fail(FTH_FAILED, "a trainer that updates early takes 1 batch, not %d",
+                        n_batches);
+    FTH_TRY(run_batches(t, update, batches, n_batches, out));
     return out->finite ? apply(t, update, out) : FTH_OK;
 }

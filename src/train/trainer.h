@@ -5,6 +5,7 @@
 
 #include "backend/arenas.h"
 #include "backend/program.h"
+#include "graph/early.h"
 #include "model/model.h"
 #include "train/schedule.h"
 
@@ -21,7 +22,7 @@ typedef struct fth_recipe {
 /* Another program of the same operations, run in place of the trainer's own (telemetry.h). */
 typedef struct fth_watcher {
     fth_program *program;
-    fth_val loss; /* its loss */
+    const fth_outputs *outputs; /* its own */
     /* Called after each micro-batch. */
     fth_err (*ran)(void *context, const fth_batch *batch);
     void *context;
@@ -34,8 +35,11 @@ typedef struct fth_trainer {
     fth_arenas arenas;
     fth_program *program; /* forward and backward */
     fth_outputs outputs;
+    bool updates_early;         /* matrices are updated by the program itself */
+    fth_early early;            /* which; n is 0 where none is */
+    double *early_sums;         /* [early.n, FTH_RANGE_SUMS] of the newest update, roots */
     const fth_watcher *watcher; /* of the update at hand, borrowed; NULL: nobody looks */
-    fth_adam_range *range;      /* [n_ranges] runs of parameters with one learning rate */
+    fth_adam_range *range;      /* [n_ranges] runs of the others with one learning rate */
     fth_role *range_role;       /* [n_ranges] a role that stands for the run */
     int32_t n_ranges;
 } fth_trainer;
@@ -45,7 +49,17 @@ typedef struct fth_trainer_spec {
     int64_t src_tokens, tgt_tokens; /* most of one batch */
     int64_t max_len;                /* longest sentence of either side */
     int64_t memory_budget;          /* bytes for everything on the device; 0: no limit */
+    /* Updates matrices inside of the backward (early.h); see fth_can_update_early. There is no
+     * fth_trainer_gradients then. */
+    bool early;
 } fth_trainer_spec;
+
+/* Whether updates of so many batches allow it; the result is the same. */
+bool fth_can_update_early(const fth_recipe *recipe, int64_t batches);
+
+/* The graph of an update: forward, backward and, with early, updates of matrices. */
+fth_err fth_update_graph(const fth_model *model, const fth_recipe *recipe, fth_taps *taps,
+                         fth_early *early, fth_graph *graph, fth_outputs *outputs);
 
 /* Capacities of a graph by extent. */
 void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS]);
@@ -71,14 +85,14 @@ typedef struct fth_update {
     double gnorm;     /* before clipping */
     double lr, alpha;
     int64_t tokens; /* target tokens */
-    bool finite;    /* false: nothing was applied */
+    bool finite;    /* false: nothing was applied, but for matrices that were early and finite */
 } fth_update;
 
 /* Target tokens that carry loss. */
 int64_t fth_batch_targets(const fth_batch *batch, fth_side side);
 
-/* Update number `update` (from 1) over one or more micro-batches. A non-finite loss or gradient
- * applies nothing. */
+/* Update number `update` (from 1) over one or more micro-batches. A loss that is not finite applies
+ * nothing. */
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out);
 

@@ -70,12 +70,12 @@ attention_bwd_args fth_cuda_attention_bwd_args(const fth_cuda_call *c, const att
 }
 
 #ifdef FATHOM_HAS_SM90A
-/* Whether this GPU has the products of sm_90a, and the user asks for kernels that have been run by
- * themselves but not yet in a training (doc/performance.md). */
+/* Whether this GPU has the products of sm_90a. FATHOM_CUDA_WGMMA=0: do without them, as other GPUs
+ * do. */
 static bool find_wgmma(void) {
     const char *asked = getenv("FATHOM_CUDA_WGMMA");
     int major = 0, minor = 0;
-    return asked && strcmp(asked, "1") == 0 &&
+    return !(asked && strcmp(asked, "0") == 0) &&
            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
            cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess &&
            major == 9 && minor == 0;

@@ -186,6 +186,7 @@ static fth_backend make_table(void) {
     table.scratch[FTH_KIND_scale_shift_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_head_scale_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_mix_bwd] = fth_cuda_dots_scratch;
+    table.scratch[FTH_KIND_update] = fth_cuda_update_scratch;
     table.scratch[FTH_KIND_watch] = fth_cuda_watch_scratch;
     table.scratch[FTH_KIND_watch_positions] = fth_cuda_watch_scratch;
     table.scratch[FTH_KIND_watch_entropy] = fth_cuda_watch_scratch;

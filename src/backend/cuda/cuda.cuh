@@ -30,6 +30,13 @@ extern "C" {
 
 typedef __nv_bfloat16 bf16;
 
+/* Of fth_adam, for updates inside of a program. */
+struct fth_cuda_step_adam {
+    int64_t update;
+    float lr, corrected; /* lr; lr * sqrt(1 - beta2^t) / (1 - beta1^t) */
+    float beta1, beta2, rest1, rest2, eps, weight_decay; /* rest = 1 - beta */
+};
+
 /* The numbers of a step as kernels read them. */
 struct fth_cuda_step {
     uint64_t seed;
@@ -39,6 +46,8 @@ struct fth_cuda_step {
     int32_t n_sent;
     float slots[FTH_STEP_SLOTS];
     float loss_scale;
+    fth_cuda_step_adam adam;
+    float rate[FTH_STEP_RATES];
 };
 
 struct fth_cuda_side {
@@ -128,11 +137,13 @@ typedef int64_t fth_cuda_scratch_fn(const fth_device *dev, const fth_graph *g, c
                                     const int64_t capacity[FTH_N_EXTENTS]);
 fth_cuda_scratch_fn fth_cuda_attention_bwd_scratch, fth_cuda_join_bwd_scratch,
     fth_cuda_linear_dx_scratch, fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch,
-    fth_cuda_dots_scratch, fth_cuda_watch_scratch;
+    fth_cuda_dots_scratch, fth_cuda_watch_scratch, fth_cuda_update_scratch;
 
 /* flat.cu */
 fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
 fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args);
+/* The factor that corrects Adam's rate for moments that began as 0. */
+double fth_cuda_adam_correction(const fth_adam *args);
 fth_err fth_cuda_refresh_weights(fth_device *dev, const fth_arenas *a);
 fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args,
                             double *out);

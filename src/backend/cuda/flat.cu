@@ -1,7 +1,7 @@
 /* flat.cu: the work on flat arenas. Adam reads 16 and writes 12 bytes an element (14 with the bf16
  * copy), the sum of squares reads 4, the copy of the weights reads 4 and writes 2: all of it
  * bandwidth bound. */
-#include "backend/cuda/vec.cuh"
+#include "backend/cuda/adam.cuh"
 
 static fth_cuda *gpu_of(fth_device *dev) {
     return reinterpret_cast<fth_cuda *>(dev);
@@ -66,61 +66,65 @@ struct adam_args {
     bf16 *weights; /* NULL: none apart from master */
     const fth_adam_range *range;
     int n_ranges;
-    float beta1, beta2, rest1, rest2; /* rest = 1 - beta */
-    float eps, decay, grad_scale;
-    float lr, corrected; /* lr; lr * sqrt(1 - beta2^t) / (1 - beta1^t) */
+    float lr, corrected, decay; /* lr; lr * sqrt(1 - beta2^t) / (1 - beta1^t); weight_decay */
+    adam_rate rate;             /* step and decay are left to the range */
 };
 
-/* The range that holds element i, or n_ranges when there is none. */
+/* The range that holds the gradient at i, or n_ranges when there is none. */
 static __device__ int find_range(const adam_args &a, int64_t i) {
     int low = 0, high = a.n_ranges;
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (a.range[middle].end <= i)
+        const fth_adam_range &r = a.range[middle];
+        if (r.grad + (r.end - r.begin) <= i)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < a.n_ranges && a.range[low].begin <= i ? low : a.n_ranges;
+    return low < a.n_ranges && a.range[low].grad <= i ? low : a.n_ranges;
 }
 
-static __device__ __forceinline__ void adam_one(const adam_args &a, float lr_scale, float g,
-                                                float *theta, float *m, float *v) {
-    g *= a.grad_scale;
-    *m = a.beta1 * *m + a.rest1 * g;
-    *v = a.beta2 * *v + a.rest2 * g * g;
-    *theta -= a.lr * lr_scale * a.decay * *theta;
-    *theta -= a.corrected * lr_scale * *m / (sqrtf(*v) + a.eps);
+static __device__ adam_rate rate_of(const adam_args &a, const fth_adam_range &range) {
+    adam_rate rate = a.rate;
+    rate.decay = a.lr * range.lr_scale * a.decay;
+    rate.step = a.corrected * range.lr_scale;
+    return rate;
 }
 
-/* METHODS A.9, fairseq's form. Four elements a thread; a group of four that a border cuts goes one
- * by one. */
+/* The range's elements whose gradients lie at i and behind. Four elements a thread; a group of four
+ * that a border cuts goes one by one. */
 static __global__ void __launch_bounds__(FLAT_THREADS) adam_kernel(adam_args a, int64_t n) {
     const int64_t i = ((int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x) * 4;
     if (i >= n) return;
-    const int range = find_range(a, i);
-    if (range < a.n_ranges && a.range[range].end >= i + 4) {
-        const float lr_scale = a.range[range].lr_scale;
-        const float4 g = *reinterpret_cast<const float4 *>(a.grad + i);
-        float4 theta = *reinterpret_cast<float4 *>(a.master + i);
-        float4 m = *reinterpret_cast<float4 *>(a.m + i), v = *reinterpret_cast<float4 *>(a.v + i);
-        adam_one(a, lr_scale, g.x, &theta.x, &m.x, &v.x);
-        adam_one(a, lr_scale, g.y, &theta.y, &m.y, &v.y);
-        adam_one(a, lr_scale, g.z, &theta.z, &m.z, &v.z);
-        adam_one(a, lr_scale, g.w, &theta.w, &m.w, &v.w);
-        *reinterpret_cast<float4 *>(a.master + i) = theta;
-        *reinterpret_cast<float4 *>(a.m + i) = m;
-        *reinterpret_cast<float4 *>(a.v + i) = v;
-        if (a.weights)
-            *reinterpret_cast<uint2 *>(a.weights + i) =
-                make_uint2(pack2(theta.x, theta.y), pack2(theta.z, theta.w));
-        return;
+    const int mine = find_range(a, i);
+    if (mine < a.n_ranges) {
+        const fth_adam_range range = a.range[mine];
+        const int64_t at = range.begin + (i - range.grad);
+        if (range.end >= at + 4 && at % 4 == 0) {
+            const adam_rate rate = rate_of(a, range);
+            const float4 g = *reinterpret_cast<const float4 *>(a.grad + i);
+            float4 theta = *reinterpret_cast<float4 *>(a.master + at);
+            float4 m = *reinterpret_cast<float4 *>(a.m + at);
+            float4 v = *reinterpret_cast<float4 *>(a.v + at);
+            adam_one(rate, g.x, &theta.x, &m.x, &v.x);
+            adam_one(rate, g.y, &theta.y, &m.y, &v.y);
+            adam_one(rate, g.z, &theta.z, &m.z, &v.z);
+            adam_one(rate, g.w, &theta.w, &m.w, &v.w);
+            *reinterpret_cast<float4 *>(a.master + at) = theta;
+            *reinterpret_cast<float4 *>(a.m + at) = m;
+            *reinterpret_cast<float4 *>(a.v + at) = v;
+            if (a.weights)
+                *reinterpret_cast<uint2 *>(a.weights + at) =
+                    make_uint2(pack2(theta.x, theta.y), pack2(theta.z, theta.w));
+            return;
+        }
     }
     for (int64_t k = i; k < i + 4 && k < n; k++) {
-        const int mine = find_range(a, k);
-        if (mine == a.n_ranges) continue;
-        adam_one(a, a.range[mine].lr_scale, a.grad[k], &a.master[k], &a.m[k], &a.v[k]);
-        if (a.weights) a.weights[k] = from_float<bf16>(a.master[k]);
+        const int found = find_range(a, k);
+        if (found == a.n_ranges) continue;
+        const int64_t at = a.range[found].begin + (k - a.range[found].grad);
+        adam_one(rate_of(a, a.range[found]), a.grad[k], &a.master[at], &a.m[at], &a.v[at]);
+        if (a.weights) a.weights[at] = from_float<bf16>(a.master[at]);
     }
 }
 
@@ -138,9 +142,12 @@ static fth_err send_ranges(fth_cuda *gpu, const fth_adam *args) {
     return FTH_OK;
 }
 
-static adam_args arguments(const fth_cuda *gpu, const fth_arenas *a, const fth_adam *args) {
+double fth_cuda_adam_correction(const fth_adam *args) {
     const double t = (double)args->update;
-    const double correction = sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t));
+    return sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t));
+}
+
+static adam_args arguments(const fth_cuda *gpu, const fth_arenas *a, const fth_adam *args) {
     adam_args k = {};
     k.master = (float *)a->master;
     k.m = (float *)a->m;
@@ -149,44 +156,38 @@ static adam_args arguments(const fth_cuda *gpu, const fth_arenas *a, const fth_a
     k.weights = a->weights == a->master ? nullptr : (bf16 *)a->weights;
     k.range = gpu->range;
     k.n_ranges = args->n_ranges;
-    k.beta1 = (float)args->beta1;
-    k.beta2 = (float)args->beta2;
-    k.rest1 = (float)(1 - args->beta1);
-    k.rest2 = (float)(1 - args->beta2);
-    k.eps = (float)args->eps;
+    k.rate.beta1 = (float)args->beta1;
+    k.rate.beta2 = (float)args->beta2;
+    k.rate.rest1 = (float)(1 - args->beta1);
+    k.rate.rest2 = (float)(1 - args->beta2);
+    k.rate.eps = (float)args->eps;
+    k.rate.grad_scale = (float)args->grad_scale;
     k.decay = (float)args->weight_decay;
-    k.grad_scale = (float)args->grad_scale;
     k.lr = (float)args->lr;
-    k.corrected = (float)(args->lr * correction);
+    k.corrected = (float)(args->lr * fth_cuda_adam_correction(args));
     return k;
 }
 
 fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args) {
     fth_cuda *gpu = gpu_of(dev);
-    if (args->n_ranges == 0 || a->n == 0) return FTH_OK;
+    if (args->n_ranges == 0 || a->grads == 0) return FTH_OK;
     FTH_TRY(send_ranges(gpu, args));
-    adam_kernel<<<ceil_div(a->n, 4 * FLAT_THREADS), FLAT_THREADS, 0, gpu->stream>>>(
-        arguments(gpu, a, args), a->n);
+    adam_kernel<<<ceil_div(a->grads, 4 * FLAT_THREADS), FLAT_THREADS, 0, gpu->stream>>>(
+        arguments(gpu, a, args), a->grads);
     return fth_cuda_launched();
 }
 
 /* ---- sums over ranges ---- */
 
 /* A block for a range: sums of squares of gradient, parameter and of what the update made just
- * before has done to the parameter (a.grad_scale is not used). */
+ * before has done to the parameter. */
 static __global__ void __launch_bounds__(FLAT_THREADS) range_kernel(adam_args a, double *out) {
     const fth_adam_range range = a.range[blockIdx.x];
-    const float step = a.corrected * range.lr_scale, decay = a.lr * range.lr_scale * a.decay;
-    const float undo = 1.0f / (1.0f - decay);
+    const adam_rate rate = rate_of(a, range);
     double sums[FTH_RANGE_SUMS] = {0};
-    for (int64_t i = range.begin + threadIdx.x; i < range.end; i += FLAT_THREADS) {
-        const float moved = step == 0.0f ? 0.0f : step * a.m[i] / (sqrtf(a.v[i]) + a.eps);
-        const float g = a.grad[i], old = (a.master[i] + moved) * undo;
-        const float change = moved + decay * old;
-        sums[FTH_RANGE_GRAD] += (double)g * g;
-        sums[FTH_RANGE_PARAM] += (double)old * old;
-        sums[FTH_RANGE_CHANGE] += (double)change * change;
-    }
+    for (int64_t i = range.begin + threadIdx.x; i < range.end; i += FLAT_THREADS)
+        add_squares(rate, a.grad[range.grad + (i - range.begin)], a.master[i], a.m[i], a.v[i],
+                    sums);
     for (int k = 0; k < FTH_RANGE_SUMS; k++) {
         const double sum = block_sum(sums[k]);
         if (threadIdx.x == 0) out[blockIdx.x * FTH_RANGE_SUMS + k] = sum;

@@ -1,7 +1,7 @@
-/* linear.cu: y = act(x W^T + b), dx = (dy W + addend) * act'(saved), dW += dy^T x, db += column
- * sums of dy. 2 R n k operations each by cuBLASLt; bias and ReLU in the product's epilogue, the
- * slope in a pass over dx of its own (3 R k numbers), the sums where dy is made (partners.cu), else
- * in a pass over dy (R n): cuBLASLt's own sums and slopes take longer than that. */
+/* linear.cu: y = act(x W^T + b), dx = (dy W + addend) * act'(saved), dW += dy^T x (or =, where dW is
+ * not kept), db += column sums of dy. 2 R n k operations each by cuBLASLt; bias and ReLU in the
+ * product's epilogue, the slope in a pass over dx of its own (3 R k numbers), the sums where dy is
+ * made (partners.cu), else in a pass over dy (R n): cuBLASLt's own sums and slopes take longer. */
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/column_sum.cuh"
 #include "backend/cuda/gemm.cuh"
@@ -60,7 +60,8 @@ fth_err fth_cuda_linear_dw(const fth_cuda_call *c) {
     g.m = dy->width, g.n = x->width, g.k = dy->rows;
     g.a = dy->data, g.lda = dy->ld;
     g.b = x->data, g.ldb = x->ld;
-    g.c = g.d = dw->data, g.ldc = g.ldd = dw->ld;
+    g.d = dw->data, g.ldd = dw->ld;
+    if (fth_adds_to(c->ex, c->op->out[LINEAR_DW_DW])) g.c = g.d, g.ldc = g.ldd;
     FTH_TRY(fth_cuda_multiply(c, &g));
     return db && !fth_cuda_partner(c) ? fth_cuda_column_sum(c, dy, (float *)db->data) : FTH_OK;
 }

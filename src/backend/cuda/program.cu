@@ -68,12 +68,27 @@ static fth_err reserve_history(fth_cuda_program *p, int64_t n) {
 
 /* ---- the batch ---- */
 
+static fth_cuda_step_adam adam_of(const fth_adam *from) {
+    fth_cuda_step_adam a = {};
+    if (from->update <= 0) return a;
+    a.update = from->update;
+    a.lr = (float)from->lr;
+    a.corrected = (float)(from->lr * fth_cuda_adam_correction(from));
+    a.beta1 = (float)from->beta1, a.rest1 = (float)(1 - from->beta1);
+    a.beta2 = (float)from->beta2, a.rest2 = (float)(1 - from->beta2);
+    a.eps = (float)from->eps;
+    a.weight_decay = (float)from->weight_decay;
+    return a;
+}
+
 static void fill_step(const fth_exec *ex, fth_cuda_step *s) {
     *s = {};
     s->seed = ex->step.seed;
     s->update = ex->step.update;
     s->n_sent = ex->batch.n_sent;
     s->loss_scale = (float)ex->step.loss_scale;
+    s->adam = adam_of(&ex->step.adam);
+    memcpy(s->rate, ex->step.rate, sizeof s->rate);
     for (int k = 0; k < FTH_STEP_SLOTS; k++) s->slots[k] = (float)ex->step.slots[k];
     for (int k = 0; k < 2; k++) s->row_base[k] = ex->step.row_base[k];
     for (int k = 0; k < FTH_N_EXTENTS; k++) s->rows[k] = ex->rows[k];

@@ -23,7 +23,8 @@ fth_err fth_ref_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args)
         const fth_adam_range *range = &args->range[r];
         const double lr = args->lr * (double)range->lr_scale;
         for (int64_t i = range->begin; i < range->end; i++) {
-            double g = fth_ref_load(full, a->grad, i) * args->grad_scale;
+            double g =
+                fth_ref_load(full, a->grad, range->grad + i - range->begin) * args->grad_scale;
             double m = b1 * fth_ref_load(full, a->m, i) + (1 - b1) * g;
             double v = b2 * fth_ref_load(full, a->v, i) + (1 - b2) * g * g;
             double theta = fth_ref_load(full, a->master, i);
@@ -51,12 +52,13 @@ fth_err fth_ref_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam 
     const double correction = sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t));
     const fth_dtype full = dev->full;
     for (int32_t r = 0; r < args->n_ranges; r++) {
-        const double lr = args->lr * (double)args->range[r].lr_scale;
+        const fth_adam_range *range = &args->range[r];
+        const double lr = args->lr * (double)range->lr_scale;
         const double decay = lr * args->weight_decay;
         double *sums = out + r * FTH_RANGE_SUMS;
         memset(sums, 0, sizeof *sums * FTH_RANGE_SUMS);
-        for (int64_t i = args->range[r].begin; i < args->range[r].end; i++) {
-            const double g = fth_ref_load(full, a->grad, i);
+        for (int64_t i = range->begin; i < range->end; i++) {
+            const double g = fth_ref_load(full, a->grad, range->grad + i - range->begin);
             const double theta = fth_ref_load(full, a->master, i);
             double moved = 0;
             if (lr > 0)

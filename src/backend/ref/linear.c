@@ -1,5 +1,5 @@
 /* linear.c: y = act(x W^T + b); dx = (dy W + addend) * act'(saved), where act is that of the
- * operation that made x; dW += dy^T x, db += column sums of dy. */
+ * operation that made x; dW += dy^T x, or = where dW is not kept, db += column sums of dy. */
 #include "backend/ref/ref.h"
 
 fth_err fth_ref_linear(fth_exec *ex, const fth_op *op) {
@@ -40,12 +40,16 @@ fth_err fth_ref_linear_dw(fth_exec *ex, const fth_op *op) {
     const fth_tensor *dw = fth_arg(ex, op->out[LINEAR_DW_DW]);
     const fth_tensor *db = fth_arg(ex, op->out[LINEAR_DW_DB]);
     const int64_t rows = fth_rows_now(ex, dy);
+    const bool adds = fth_adds_to(ex, op->out[LINEAR_DW_DW]);
     for (int32_t n = 0; n < dy->width; n++) {
         for (int32_t k = 0; k < x->width; k++) {
             double sum = 0;
             for (int64_t row = 0; row < rows; row++)
                 sum += fth_ref_get(dy, row, n) * fth_ref_get(x, row, k);
-            fth_ref_add_to(dw, n, k, sum);
+            if (adds)
+                fth_ref_add_to(dw, n, k, sum);
+            else
+                fth_ref_put(dw, n, k, sum);
         }
         double sum = 0;
         for (int64_t row = 0; row < rows; row++) sum += fth_ref_get(dy, row, n);

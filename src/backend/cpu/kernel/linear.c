@@ -1,5 +1,6 @@
 /* linear.c: the three products of a linear map: y = act(x W^T + b), dx = (dy W + addend) act'(saved),
- * dW += dy^T x with db. 2 R n k operations each; bound by the multiply-add units. */
+ * dW += dy^T x (or =, where dW is not kept) with db. 2 R n k operations each; bound by the
+ * multiply-add units. */
 #include "backend/cpu/kernel/gemm_panels.h"
 #include "backend/cpu/kernel/linear_int8.h"
 
@@ -120,7 +121,8 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
 }
 
 /* A thread's share of dW and db gets what the threads have added up, in their order. */
-static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, float *db) {
+static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, float *db,
+                      bool adds) {
     const fth_share mine = fth_team_share(team, g->m, 1);
     for (int thread = 0; thread < team->n_threads; thread++) {
         const full_rows part = thin_part(ex, g, thread);
@@ -128,11 +130,20 @@ static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, f
         for (int64_t i = mine.begin; g->c_full.data && i < mine.end; i++) {
             float *restrict_ to = g->c_full.data + i * g->c_full.ld;
             const float *restrict_ from = part.data + i * part.ld;
+            if (!adds && thread == 0) memset(to, 0, sizeof *to * (size_t)g->n);
 #pragma omp simd
             for (int64_t j = 0; j < g->n; j++) to[j] += from[j];
         }
         for (int64_t i = mine.begin; db && i < mine.end; i++) db[i] += part_db[i];
     }
+}
+
+/* A dW that is not added to begins with zeros. */
+static void clear_share(const gemm *g, const fth_team *team) {
+    const fth_share mine = fth_team_share(team, g->m, 1);
+    for (int64_t i = mine.begin; i < mine.end; i++)
+        memset(g->c_full.data + i * g->c_full.ld, 0, sizeof(float) * (size_t)g->n);
+    fth_team_wait(team);
 }
 
 FTH_PART(linear_dw) {
@@ -146,12 +157,14 @@ FTH_PART(linear_dw) {
                     .accumulate = true,
                     .pairs = pairs_of(ex)};
     float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
+    const bool adds = fth_adds_to(ex, op->out[LINEAR_DW_DW]);
     if (is_thin(ex->device, g.m, g.n)) {
         thin_rows(ex, &g, team, db != NULL);
         fth_team_wait(team);
-        thin_sums(ex, &g, team, db);
+        thin_sums(ex, &g, team, db, adds);
         return;
     }
+    if (g.c_full.data && !adds) clear_share(&g, team);
     if (g.c_full.data) gemm_in_scratch(ex, &g, team);
     if (db) column_sums(g.a, g.k, fth_team_share(team, g.m, 16), db);
 }

@@ -31,6 +31,7 @@ const fth_cpu_table FTH_NAME(table) = {
                 SCRATCH(head_scale_bwd, reduction),
                 SCRATCH(mix_bwd, reduction),
                 SCRATCH(xent, xent),
+                SCRATCH(update, update),
                 SCRATCH(watch_positions, watch_positions)},
     .adam = FTH_NAME(adam),
     .sum_squares = FTH_NAME(sum_squares),
