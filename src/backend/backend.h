@@ -108,6 +108,9 @@ struct fth_backend {
     fth_err (*run)(fth_exec *ex);
     /* By how many operations its run may let those that run aside (plan.h) end late. */
     int32_t lag;
+    /* How many elements updates inside of a program (early.h) should come in at least: where a kernel
+     * takes as long to start as to update a small matrix. 0: one matrix at a time. */
+    int64_t update_together;
     /* Called when a program is made and freed: a place for captured graphs and the like. */
     fth_err (*prepare)(fth_exec *ex);
     void (*unprepare)(fth_exec *ex);

@@ -109,6 +109,34 @@ static void drop_refused(pass *p) {
     p->n = n;
 }
 
+static int by_last(const void *a, const void *b) {
+    const candidate *x = *(candidate *const *)a, *y = *(candidate *const *)b;
+    if (x->last != y->last) return x->last < y->last ? -1 : 1;
+    return by_begin(x, y);
+}
+
+/* Lets matrices wait for each other until enough of them have come, and then for the next ones, so that
+ * gradients that are made aside are ready. */
+static fth_err gather(pass *p) {
+    if (p->spec->together == 0) return FTH_OK;
+    candidate **order = malloc(sizeof *order * (size_t)(p->n + 1));
+    if (!order) return fth_fail(FTH_NO_MEMORY, "no memory for a graph");
+    for (int32_t k = 0; k < p->n; k++) order[k] = &p->found[k];
+    qsort(order, (size_t)p->n, sizeof *order, by_last);
+    int64_t elements = 0;
+    int32_t moved = 0, group = 0; /* those before `moved` have their place; where this group begins */
+    for (int32_t k = 0; k < p->n; k++) {
+        elements += order[k]->range.end - order[k]->range.begin;
+        if (elements < p->spec->together && k + 1 < p->n) continue;
+        const int32_t end = k + 1 < p->n ? group : p->n, last = order[k]->last;
+        while (moved < end) order[moved++]->last = last;
+        group = k + 1;
+        elements = 0;
+    }
+    free(order);
+    return FTH_OK;
+}
+
 /* How far gradients behind each range move down: by whole lines, so that they stay aligned. */
 static void lay_out(const pass *p, fth_early *out) {
     int64_t before = 0, run = 0; /* saved before the run of adjoining ranges at hand; its begin */
@@ -203,6 +231,7 @@ static fth_err rewrite(pass *p, fth_early *out, fth_val *sums) {
         for (int k = 0; k < g->op[i].n_out; k++) note_use(p, i, g->op[i].out[k]);
     }
     drop_refused(p);
+    FTH_TRY(gather(p));
     lay_out(p, out);
     move_gradients(p, out);
     if (p->n == 0) return FTH_OK;

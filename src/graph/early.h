@@ -25,7 +25,8 @@ typedef struct fth_early_spec {
     /* Do two roles always have the same learning rate? */
     bool (*same_rate)(const void *context, fth_role a, fth_role b);
     const void *context;
-    bool watched; /* see fth_op.u.update */
+    bool watched;     /* see fth_op.u.update */
+    int64_t together; /* elements: so many are updated one right after the other (backend.h) */
 } fth_early_spec;
 
 /* Adds the updates to a training graph and moves the gradients of the other parameters together.

@@ -41,6 +41,11 @@ bool fth_runs_aside(const fth_op *op) {
     return op->kind == FTH_KIND_linear_dw || op->kind == FTH_KIND_update || op->aside;
 }
 
+int32_t fth_late_by(const fth_op *op, int32_t lag) {
+    if (!fth_runs_aside(op)) return 0;
+    return op->kind == FTH_KIND_update ? FTH_UPDATE_LAGS * lag : lag;
+}
+
 static fth_val owner(const fth_graph *g, fth_val v) {
     return g->value[v].base ? g->value[v].base : v;
 }
@@ -56,7 +61,7 @@ static void find_last_uses(rehearsal *r) {
     for (fth_val v = 0; v < r->g->n_values; v++) r->last[v] = -1;
     for (int32_t i = 0; i < r->g->n_ops; i++) {
         const fth_op *op = &r->g->op[i];
-        const int32_t end = fth_runs_aside(op) ? i + r->spec->lag : i;
+        const int32_t end = i + fth_late_by(op, r->spec->lag);
         note_uses(r, op->in, op->n_in, end);
         note_uses(r, op->out, op->n_out, end);
     }
@@ -161,6 +166,14 @@ static fth_err release_operands(rehearsal *r, int32_t i, const fth_val *operands
     return FTH_OK;
 }
 
+/* What the operation so many before operation i has kept until now. */
+static fth_err release_late(rehearsal *r, int32_t i, int32_t lag) {
+    const fth_op *late = i >= lag ? &r->g->op[i - lag] : NULL;
+    if (!late || fth_late_by(late, r->spec->lag) != lag) return FTH_OK;
+    FTH_TRY(release_operands(r, i, late->in, late->n_in));
+    return release_operands(r, i, late->out, late->n_out);
+}
+
 static fth_err rehearse(rehearsal *r) {
     find_last_uses(r);
     for (int32_t i = 0; i < r->g->n_ops; i++) {
@@ -168,10 +181,8 @@ static fth_err rehearse(rehearsal *r) {
         for (int k = 0; k < op->n_out; k++) place_output(r, i, op, k);
         FTH_TRY(release_operands(r, i, op->in, op->n_in));
         FTH_TRY(release_operands(r, i, op->out, op->n_out));
-        const fth_op *late = i >= r->spec->lag ? op - r->spec->lag : NULL;
-        if (!late || !fth_runs_aside(late)) continue;
-        FTH_TRY(release_operands(r, i, late->in, late->n_in));
-        FTH_TRY(release_operands(r, i, late->out, late->n_out));
+        FTH_TRY(release_late(r, i, r->spec->lag));
+        FTH_TRY(release_late(r, i, FTH_UPDATE_LAGS * r->spec->lag));
     }
     for (fth_val v = 1; v < r->g->n_values; v++) /* views follow their base */
         if (r->g->value[v].base && r->g->value[v].storage == FTH_IN_ARENA)

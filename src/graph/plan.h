@@ -10,7 +10,7 @@
 typedef struct fth_plan_spec {
     int64_t capacity[FTH_N_EXTENTS]; /* most rows of each extent (FIXED: unused) */
     size_t real_size, full_size;     /* bytes of an element of each class */
-    int32_t lag; /* operations by which those that run aside may end late: their inputs stay */
+    int32_t lag; /* operations by which those that run aside may end late: their operands stay */
 } fth_plan_spec;
 
 typedef struct fth_plan {
@@ -21,6 +21,10 @@ typedef struct fth_plan {
 /* Operations whose results nobody waits for, the gradients of weights, the updates that they make
  * and the norms that are taken again for them: a device may run them beside the others. */
 bool fth_runs_aside(const fth_op *op);
+/* By how many operations it may end late: lag, or several times as much for updates, which are
+ * large and come seldom; 0 where it does not run aside. */
+enum { FTH_UPDATE_LAGS = 4 };
+int32_t fth_late_by(const fth_op *op, int32_t lag);
 
 /* What is made again beside the outputs of layer norms. */
 typedef struct fth_thrift {

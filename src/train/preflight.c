@@ -102,8 +102,8 @@ static fth_err plan_bytes(flight *f) {
     fth_plan plan = {0};
     const int64_t n = f->model.params.size;
     fth_capacities(&f->size, how.capacity);
-    FTH_TRY(fth_update_graph(&f->model, &f->spec->recipe, NULL, f->size.early ? &early : NULL,
-                             &graph, &outputs));
+    FTH_TRY(fth_update_graph(&f->model, f->device, &f->spec->recipe, NULL,
+                             f->size.early ? &early : NULL, &graph, &outputs));
     fth_err err = fth_plan_make(&graph, &how, &plan);
     f->out->activation_bytes = plan.bytes;
     f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.early ? early.grads : n, true);

@@ -53,8 +53,8 @@ static bool same_rate(const void *method, fth_role a, fth_role b) {
     return fth_same_rate(method, a, b);
 }
 
-fth_err fth_update_graph(const fth_model *model, const fth_recipe *recipe, fth_taps *taps,
-                         fth_early *early, fth_graph *graph, fth_outputs *outputs) {
+fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const fth_recipe *recipe,
+                         fth_taps *taps, fth_early *early, fth_graph *graph, fth_outputs *outputs) {
     fth_graph_spec what = {
         .backward = true, .dropout = recipe->dropout, .smoothing = recipe->smoothing, .taps = taps};
     fth_err err = fth_model_graph(model, &what, graph, outputs);
@@ -62,7 +62,8 @@ fth_err fth_update_graph(const fth_model *model, const fth_recipe *recipe, fth_t
                           .loss = outputs->loss,
                           .same_rate = same_rate,
                           .context = &model->method,
-                          .watched = taps != NULL};
+                          .watched = taps != NULL,
+                          .together = dev->backend->update_together};
     if (err == FTH_OK && early) err = fth_graph_update_early(graph, &how, early, &outputs->updates);
     if (err != FTH_OK) fth_graph_fini(graph);
     return err;
@@ -92,8 +93,8 @@ fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_ta
                             fth_outputs *outputs) {
     fth_graph graph;
     fth_early early = {0}; /* the same as the trainer's */
-    FTH_TRY(fth_update_graph(t->model, &t->recipe, taps, t->updates_early ? &early : NULL, &graph,
-                             outputs));
+    FTH_TRY(fth_update_graph(t->model, t->device, &t->recipe, taps,
+                             t->updates_early ? &early : NULL, &graph, outputs));
     fth_early_fini(&early);
     return make_program(t, spec, lender, &graph, program);
 }
@@ -104,7 +105,7 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
         .model = model, .device = dev, .recipe = *recipe, .updates_early = spec->early};
     fth_graph graph;
     fth_early *early = spec->early ? &t->early : NULL;
-    FTH_TRY(fth_update_graph(model, recipe, NULL, early, &graph, &t->outputs));
+    FTH_TRY(fth_update_graph(model, dev, recipe, NULL, early, &graph, &t->outputs));
     const int64_t n = model->params.size;
     fth_err err = fth_arenas_new(dev, n, early ? early->grads : n, true, &t->arenas);
     if (err == FTH_OK)

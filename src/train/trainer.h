@@ -58,8 +58,8 @@ typedef struct fth_trainer_spec {
 bool fth_can_update_early(const fth_recipe *recipe, int64_t batches);
 
 /* The graph of an update: forward, backward and, with early, updates of matrices. */
-fth_err fth_update_graph(const fth_model *model, const fth_recipe *recipe, fth_taps *taps,
-                         fth_early *early, fth_graph *graph, fth_outputs *outputs);
+fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const fth_recipe *recipe,
+                         fth_taps *taps, fth_early *early, fth_graph *graph, fth_outputs *outputs);
 
 /* Capacities of a graph by extent. */
 void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS]);

@@ -49,6 +49,7 @@ static void cuda_close(fth_device *dev) {
     if (gpu->blas) cublasLtDestroy(gpu->blas);
     if (gpu->stream) cudaStreamDestroy(gpu->stream);
     if (gpu->aside) cudaStreamDestroy(gpu->aside);
+    if (gpu->updates) cudaStreamDestroy(gpu->updates);
     if (gpu->forked) cudaEventDestroy(gpu->forked);
     for (cudaEvent_t event : gpu->done)
         if (event) cudaEventDestroy(event);
@@ -61,8 +62,9 @@ static fth_err open_streams(fth_cuda *gpu) {
     CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
     CUDA_TRY(cudaStreamCreateWithPriority(&gpu->stream, cudaStreamNonBlocking, greatest),
              "making a stream");
-    CUDA_TRY(cudaStreamCreateWithPriority(&gpu->aside, cudaStreamNonBlocking, least),
-             "making a stream");
+    for (cudaStream_t *stream : {&gpu->aside, &gpu->updates})
+        CUDA_TRY(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, least),
+                 "making a stream");
     CUDA_TRY(cudaEventCreateWithFlags(&gpu->forked, cudaEventDisableTiming), "making an event");
     for (cudaEvent_t &event : gpu->done)
         CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
@@ -74,7 +76,7 @@ static fth_err open_parts(fth_cuda *gpu) {
     const cublasStatus_t status = cublasLtCreate(&gpu->blas);
     if (status != CUBLAS_STATUS_SUCCESS)
         return fth_fail(FTH_FAILED, "CUDA: starting cuBLASLt: %s", cublasLtGetStatusString(status));
-    const size_t counters = sizeof *gpu->counters * 2 * FTH_CUDA_COUNTERS;
+    const size_t counters = sizeof *gpu->counters * 3 * FTH_CUDA_COUNTERS;
     for (void *&workspace : gpu->workspace)
         CUDA_TRY(cudaMalloc(&workspace, FTH_CUDA_WORKSPACE), "memory for cuBLASLt");
     CUDA_TRY(cudaMalloc(&gpu->counters, counters), "memory for counters");
@@ -169,6 +171,7 @@ static fth_backend make_table(void) {
     table.memory = cuda_memory;
     table.run = fth_cuda_run;
     table.lag = FTH_CUDA_LAG;
+    table.update_together = FTH_CUDA_UPDATE;
     table.prepare = fth_cuda_prepare;
     table.unprepare = fth_cuda_unprepare;
     table.sum_squares = fth_cuda_sum_squares;
@@ -186,7 +189,6 @@ static fth_backend make_table(void) {
     table.scratch[FTH_KIND_scale_shift_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_head_scale_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_mix_bwd] = fth_cuda_dots_scratch;
-    table.scratch[FTH_KIND_update] = fth_cuda_update_scratch;
     table.scratch[FTH_KIND_watch] = fth_cuda_watch_scratch;
     table.scratch[FTH_KIND_watch_positions] = fth_cuda_watch_scratch;
     table.scratch[FTH_KIND_watch_entropy] = fth_cuda_watch_scratch;

@@ -24,6 +24,7 @@
 extern "C" {
 #define class class_ /* graph.h is C: a member of fth_value has this name */
 #include "backend/backend.h"
+#include "graph/plan.h"
 #undef class
 #include "graph/dropout.h"
 }
@@ -71,20 +72,23 @@ enum {
     FTH_CUDA_SUMS = 1024,
     FTH_CUDA_WORKSPACE = 32 << 20,
     FTH_CUDA_LAG = 24,         /* operations: about two layers of a backward */
-    FTH_CUDA_ASIDE_ROWS = 8192 /* most rows of a program that runs things aside */
+    FTH_CUDA_UPDATE = 8 << 20, /* elements that are updated together */
+    FTH_CUDA_ASIDE_ROWS = 6144 /* most rows of a side in a program that runs things aside */
 };
 
 struct fth_cuda_product; /* gemm.cu: a product of one shape with the algorithm chosen for it */
 
 struct fth_cuda {
-    fth_device device;              /* first: an fth_device is an fth_cuda */
-    int processors;                 /* multiprocessors */
-    cudaStream_t stream, aside;     /* aside: of what runs beside the rest (plan.h) */
-    cudaEvent_t forked;             /* the rest has come to where something goes aside */
-    cudaEvent_t done[FTH_CUDA_LAG]; /* by number of the operation: it has ended aside */
+    fth_device device;          /* first: an fth_device is an fth_cuda */
+    int processors;             /* multiprocessors */
+    cudaStream_t stream, aside; /* aside: of what runs beside the rest (plan.h) */
+    cudaStream_t updates;       /* of updates that run beside both */
+    cudaEvent_t forked;         /* a stream has come to where something goes aside */
+    /* By number of the operation: it has ended aside. */
+    cudaEvent_t done[FTH_UPDATE_LAGS * FTH_CUDA_LAG];
     cublasLtHandle_t blas;
     void *workspace[2];    /* of cuBLASLt, for each stream */
-    unsigned *counters;    /* [2, FTH_CUDA_COUNTERS] for each stream, 0 between kernels */
+    unsigned *counters;    /* [3, FTH_CUDA_COUNTERS] for each stream, 0 between kernels */
     double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;
@@ -113,6 +117,7 @@ struct fth_cuda_program {
     char *aside_scratch; /* [FTH_CUDA_LAG, aside_bytes] of operations that run or end aside: the
                             scratch of the rest would not be free for them */
     int64_t aside_bytes;
+    double *update_parts; /* of the updates that run together (update.cu) */
 };
 
 /* One operation, about to be launched. */
@@ -120,6 +125,7 @@ struct fth_cuda_call {
     fth_cuda *gpu;
     const fth_exec *ex;
     const fth_op *op;
+    int32_t n_ops; /* 1; updates: so many from op on are done together */
     fth_cuda_program *program;
     const fth_cuda_batch *batch;
     const fth_cuda_step *step;
@@ -137,7 +143,7 @@ typedef int64_t fth_cuda_scratch_fn(const fth_device *dev, const fth_graph *g, c
                                     const int64_t capacity[FTH_N_EXTENTS]);
 fth_cuda_scratch_fn fth_cuda_attention_bwd_scratch, fth_cuda_join_bwd_scratch,
     fth_cuda_linear_dx_scratch, fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch,
-    fth_cuda_dots_scratch, fth_cuda_watch_scratch, fth_cuda_update_scratch;
+    fth_cuda_dots_scratch, fth_cuda_watch_scratch;
 
 /* flat.cu */
 fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
@@ -156,6 +162,11 @@ fth_err fth_cuda_one(fth_exec *ex, const fth_op *op);
 
 /* Lets c->later wait for what c->stream has been given so far. */
 fth_err fth_cuda_turn_aside(const fth_cuda_call *c);
+
+/* update.cu: memory for the parts of sums. */
+fth_err fth_cuda_prepare_updates(const fth_graph *g, fth_cuda_program *p);
+/* How many updates stand in a row from operation i on. */
+int32_t fth_cuda_updates_at(const fth_graph *g, int32_t i);
 
 /* partners.cu: finds the operations that can sum up the gradient of a bias on the way: partner
  * [n_ops] gets the number of the linear_dw whose bias it is, and in turn. */

@@ -3,10 +3,6 @@
 
 #include <stdlib.h>
 
-extern "C" {
-#include "graph/plan.h"
-}
-
 struct fth_cuda_cast {
     const float *from;
     bf16 *to;
@@ -255,6 +251,7 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     p->batch.history = nullptr;
     FTH_TRY(fth_cuda_find_partners(ex->graph, &p->partner));
     FTH_TRY(take_aside_scratch(ex, p));
+    FTH_TRY(fth_cuda_prepare_updates(ex->graph, p));
     return ex->device->real == FTH_BF16 ? plan_biases(ex, p) : FTH_OK;
 }
 
@@ -275,6 +272,7 @@ void fth_cuda_unprepare(fth_exec *ex) {
     cudaFreeHost(p->staged_history);
     if (p->copied) cudaEventDestroy(p->copied);
     cudaFree(p->aside_scratch);
+    cudaFree(p->update_parts);
     cudaFree(p->bias);
     cudaFree(p->cast);
     free(p->bias_at);
@@ -287,7 +285,7 @@ void fth_cuda_unprepare(fth_exec *ex) {
 
 typedef fth_err launcher(const fth_cuda_call *c);
 
-static fth_err launch(const fth_exec *ex, const fth_op *op, bool aside) {
+static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool aside) {
     static launcher *const kinds[FTH_N_KINDS] = {
 #define KIND(name, text) fth_cuda_##name,
 #include "graph/kinds.def"
@@ -295,16 +293,16 @@ static fth_err launch(const fth_exec *ex, const fth_op *op, bool aside) {
     };
     fth_cuda *gpu = gpu_of(ex);
     fth_cuda_program *p = own_of(ex);
-    const bool runs = aside && fth_runs_aside(op);
+    const bool runs = aside && fth_runs_aside(op), updates = runs && op->kind == FTH_KIND_update;
     const int64_t slot = (op - ex->graph->op) % FTH_CUDA_LAG;
     fth_cuda_call call = {};
-    call.gpu = gpu, call.ex = ex, call.op = op;
+    call.gpu = gpu, call.ex = ex, call.op = op, call.n_ops = n_ops;
     call.program = p, call.batch = &p->batch, call.step = p->batch.step;
-    call.stream = runs ? gpu->aside : gpu->stream;
+    call.stream = updates ? gpu->updates : runs ? gpu->aside : gpu->stream;
     call.later = aside ? gpu->aside : gpu->stream;
     call.scratch = aside ? p->aside_scratch + slot * p->aside_bytes : ex->scratch;
     call.workspace = gpu->workspace[runs];
-    call.counters = gpu->counters + (runs ? FTH_CUDA_COUNTERS : 0);
+    call.counters = gpu->counters + (updates ? 2 : runs ? 1 : 0) * FTH_CUDA_COUNTERS;
     return kinds[op->kind](&call);
 }
 
@@ -320,7 +318,7 @@ static fth_err walk_waiting(const fth_exec *ex) {
     FTH_TRY(refresh_biases(ex));
     for (int32_t i = 0; i < ex->graph->n_ops; i++) {
         const fth_op *op = &ex->graph->op[i];
-        fth_err err = launch(ex, op, false);
+        fth_err err = launch(ex, op, 1, false);
         const cudaError_t waiting = cudaStreamSynchronize(gpu_of(ex)->stream);
         if (err == FTH_OK && waiting != cudaSuccess)
             err = fth_cuda_failed(waiting, "running a kernel");
@@ -329,50 +327,81 @@ static fth_err walk_waiting(const fth_exec *ex) {
     return FTH_OK;
 }
 
-static fth_err fork(fth_cuda *gpu) {
-    CUDA_TRY(cudaEventRecord(gpu->forked, gpu->stream), "going aside");
-    CUDA_TRY(cudaStreamWaitEvent(gpu->aside, gpu->forked, 0), "going aside");
+/* What `to` is given from now on waits for what `from` has been given so far. */
+static fth_err fork(fth_cuda *gpu, cudaStream_t from, cudaStream_t to) {
+    CUDA_TRY(cudaEventRecord(gpu->forked, from), "going aside");
+    CUDA_TRY(cudaStreamWaitEvent(to, gpu->forked, 0), "going aside");
     return FTH_OK;
 }
 
 fth_err fth_cuda_turn_aside(const fth_cuda_call *c) {
-    return c->later == c->stream ? FTH_OK : fork(c->gpu);
-}
-
-/* Operation i, or its end, on the other stream, behind all that came before it on the first. */
-static fth_err launch_aside(const fth_exec *ex, int32_t i) {
-    fth_cuda *gpu = gpu_of(ex);
-    const fth_op *op = &ex->graph->op[i];
-    if (fth_runs_aside(op)) FTH_TRY(fork(gpu));
-    FTH_TRY(launch(ex, op, true));
-    CUDA_TRY(cudaEventRecord(gpu->done[i % FTH_CUDA_LAG], gpu->aside), "going aside");
-    return FTH_OK;
+    return c->later == c->stream ? FTH_OK : fork(c->gpu, c->stream, c->later);
 }
 
 static bool goes_aside(const fth_exec *ex, int32_t i) {
     return is_aside(own_of(ex), &ex->graph->op[i]);
 }
 
-/* Waits on the first stream for operation i if it went aside. */
-static fth_err wait_for(const fth_exec *ex, int32_t i) {
-    if (i < 0 || !goes_aside(ex, i)) return FTH_OK;
+static cudaEvent_t *done_of(fth_cuda *gpu, int32_t i) {
+    return &gpu->done[i % (FTH_UPDATE_LAGS * FTH_CUDA_LAG)];
+}
+
+/* n operations from i on, or their ends, on another stream, behind all that came before them: updates
+ * wait for gradients, which are made aside too, and for readers of the matrices. */
+static fth_err launch_aside(const fth_exec *ex, int32_t i, int32_t n) {
     fth_cuda *gpu = gpu_of(ex);
-    CUDA_TRY(cudaStreamWaitEvent(gpu->stream, gpu->done[i % FTH_CUDA_LAG], 0), "coming from aside");
+    const fth_op *op = &ex->graph->op[i];
+    const bool updates = op->kind == FTH_KIND_update;
+    cudaStream_t to = updates ? gpu->updates : gpu->aside;
+    if (fth_runs_aside(op)) FTH_TRY(fork(gpu, gpu->stream, to));
+    if (updates) FTH_TRY(fork(gpu, gpu->aside, to));
+    FTH_TRY(launch(ex, op, n, true));
+    for (int32_t k = i; k < i + n; k++)
+        CUDA_TRY(cudaEventRecord(*done_of(gpu, k), to), "going aside");
     return FTH_OK;
 }
 
-/* All operations, on two streams. The plan keeps what an operation aside reads for FTH_CUDA_LAG
- * operations; before the last of these it must have ended. */
+/* Waits on the first stream for operation i if it went aside and may end `lag` operations late. */
+static fth_err wait_for(const fth_exec *ex, int32_t i, int32_t lag) {
+    if (i < 0 || i >= ex->graph->n_ops || !goes_aside(ex, i)) return FTH_OK;
+    const bool updates = ex->graph->op[i].kind == FTH_KIND_update;
+    if (lag != (updates ? FTH_UPDATE_LAGS * FTH_CUDA_LAG : FTH_CUDA_LAG)) return FTH_OK;
+    CUDA_TRY(cudaStreamWaitEvent(gpu_of(ex)->stream, *done_of(gpu_of(ex), i), 0),
+             "coming from aside");
+    return FTH_OK;
+}
+
+/* Before operation i: what went aside and must have ended now. The plan keeps what it reads so long. */
+static fth_err wait_for_late(const fth_exec *ex, int32_t i) {
+    FTH_TRY(wait_for(ex, i - FTH_CUDA_LAG, FTH_CUDA_LAG));
+    return wait_for(ex, i - FTH_UPDATE_LAGS * FTH_CUDA_LAG, FTH_UPDATE_LAGS * FTH_CUDA_LAG);
+}
+
+/* An update on the first stream whose gradient is made aside. */
+static bool waits_for_aside(const fth_exec *ex, int32_t i) {
+    const fth_op *op = &ex->graph->op[i];
+    return op->kind == FTH_KIND_update && !goes_aside(ex, i) &&
+           goes_aside(ex, ex->graph->value[op->in[UPDATE_GRAD]].producer);
+}
+
+/* All operations, on three streams. */
 static fth_err walk(const fth_exec *ex) {
     const int32_t n = ex->graph->n_ops;
     FTH_TRY(refresh_biases(ex));
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < n;) {
         const fth_op *op = &ex->graph->op[i];
-        fth_err err = wait_for(ex, i - FTH_CUDA_LAG);
-        if (err == FTH_OK) err = goes_aside(ex, i) ? launch_aside(ex, i) : launch(ex, op, false);
+        const int32_t together = fth_cuda_updates_at(ex->graph, i);
+        fth_err err = FTH_OK;
+        for (int32_t k = i; k < i + together && err == FTH_OK; k++) err = wait_for_late(ex, k);
+        if (err == FTH_OK && waits_for_aside(ex, i))
+            err = fork(gpu_of(ex), gpu_of(ex)->aside, gpu_of(ex)->stream);
+        if (err == FTH_OK)
+            err =
+                goes_aside(ex, i) ? launch_aside(ex, i, together) : launch(ex, op, together, false);
         if (err != FTH_OK) return name_operation(err, op);
+        i += together;
     }
-    for (int32_t i = n - FTH_CUDA_LAG; i < n; i++) FTH_TRY(wait_for(ex, i));
+    for (int32_t i = n; i < n + FTH_UPDATE_LAGS * FTH_CUDA_LAG; i++) FTH_TRY(wait_for_late(ex, i));
     return FTH_OK;
 }
 
@@ -408,7 +437,7 @@ fth_err fth_cuda_one(fth_exec *ex, const fth_op *op) {
         FTH_TRY(send_batch(ex));
         FTH_TRY(refresh_biases(ex));
     }
-    FTH_TRY(launch(ex, op, false));
+    FTH_TRY(launch(ex, op, 1, false));
     CUDA_TRY(cudaStreamSynchronize(gpu_of(ex)->stream), "running a kernel");
     return FTH_OK;
 }
