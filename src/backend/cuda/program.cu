@@ -377,13 +377,6 @@ static fth_err wait_for_late(const fth_exec *ex, int32_t i) {
     return wait_for(ex, i - FTH_UPDATE_LAGS * FTH_CUDA_LAG, FTH_UPDATE_LAGS * FTH_CUDA_LAG);
 }
 
-/* An update on the first stream whose gradient is made aside. */
-static bool waits_for_aside(const fth_exec *ex, int32_t i) {
-    const fth_op *op = &ex->graph->op[i];
-    return op->kind == FTH_KIND_update && !goes_aside(ex, i) &&
-           goes_aside(ex, ex->graph->value[op->in[UPDATE_GRAD]].producer);
-}
-
 /* All operations, on three streams. */
 static fth_err walk(const fth_exec *ex) {
     const int32_t n = ex->graph->n_ops;
@@ -393,8 +386,6 @@ static fth_err walk(const fth_exec *ex) {
         const int32_t together = fth_cuda_updates_at(ex->graph, i);
         fth_err err = FTH_OK;
         for (int32_t k = i; k < i + together && err == FTH_OK; k++) err = wait_for_late(ex, k);
-        if (err == FTH_OK && waits_for_aside(ex, i))
-            err = fork(gpu_of(ex), gpu_of(ex)->aside, gpu_of(ex)->stream);
         if (err == FTH_OK)
             err =
                 goes_aside(ex, i) ? launch_aside(ex, i, together) : launch(ex, op, together, false);
