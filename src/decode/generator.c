@@ -193,7 +193,8 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
         fth_stepper_spec need = {.sentences = n,
                                  .src_tokens = encdec ? offsets[n] : 0,
                                  .rows = n * g->spec.search.beam,
-                                 .length = longest + 1};
+                                 .length = longest + 1,
+                                 .top = fth_search_top(&g->spec.search, g->n_models)};
         fth_search_batch batch = {n, offsets, ids, prefix_offsets, prefix_ids, number};
         err = plan_for(g, &need);
         double start = now();
