@@ -157,7 +157,7 @@ static fth_search_result search_some(model_case *m, fth_search_spec spec, int fi
     for (int i = 0; i < n; i++) number[i] = first + i;
     fth_search_batch batch = {
         .n_sent = n, .offsets = offsets, .ids = sources + source_offsets[first], .number = number};
-    return search_batch(m, spec, batch, fth_search_top(&spec, 1));
+    return search_batch(m, spec, batch, fth_search_top(&spec, 1, VOCAB));
 }
 
 static model_case search_model(void) {
@@ -407,14 +407,16 @@ static void words_asked_for(void **state) {
     for (int beam = 1; beam <= 20; beam++) {
         fth_search_spec spec = plain_search(beam);
         const int32_t k = beam <= 14 ? 2 * beam + 4 : 0;
-        assert_int_equal(fth_search_top(&spec, 1), k);
-        assert_int_equal(fth_search_top(&spec, 2), 0);
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), k);
+        assert_int_equal(fth_search_top(&spec, 2, VOCAB), 0);
+        assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB), k);
+        assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB + 1), 0);
         spec.unkpen = -1;
-        assert_int_equal(fth_search_top(&spec, 1), 0);
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), 0);
         spec.unkpen = 1;
-        assert_int_equal(fth_search_top(&spec, 1), k);
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), k);
         spec.sampling = true;
-        assert_int_equal(fth_search_top(&spec, 1), 0);
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), 0);
     }
 }
 

@@ -114,11 +114,11 @@ static int by_score(const void *a, const void *b) {
 
 /* ---- the words of one row ---- */
 
-int32_t fth_search_top(const fth_search_spec *spec, int n_steppers) {
+int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab) {
     const int32_t struck = 4; /* begin, pad, end, unknown word */
     const int32_t k = 2 * spec->beam + struck;
     const bool all = spec->sampling || n_steppers > 1 || spec->unkpen < 0;
-    return all || k > FTH_TOP_MOST ? 0 : k;
+    return all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB ? 0 : k;
 }
 
 /* What must come next, -1: nothing must. */
@@ -352,7 +352,7 @@ static fth_err advance(search *s) {
     for (int m = 0; s->n_rows && m < s->n_steppers; m++)
         FTH_TRY(fth_stepper_step(s->steppers[m], s->rows, s->n_rows, NULL));
     s->fetched = false;
-    if (s->n_rows && fth_search_top(s->spec, s->n_steppers))
+    if (s->n_rows && fth_search_top(s->spec, s->n_steppers, s->vocab))
         FTH_TRY(fth_stepper_best(s->steppers[0], &s->best));
     s->listing = s->best.k > 0;
     return FTH_OK;

@@ -181,7 +181,8 @@ enum {            /* columns of TOP_Y: one row is all that the host reads of V w
 };
 enum {
     FTH_TOP_MOST = 32,      /* the largest k */
-    FTH_TOP_VOCAB = 1 << 24 /* the largest V: a float holds the number of every word */
+    FTH_TOP_VOCAB = 1 << 18 /* the largest V: numbers of words fit into floats, candidates into the
+                               memory of a GPU's block */
 };
 
 enum {              /* update: nothing happens where the loss or a gradient is not finite */

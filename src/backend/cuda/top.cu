@@ -210,9 +210,6 @@ template <class T> fth_err run(const fth_cuda_call *c) {
     a.step = c->step;
     if (x->rows == 0) return FTH_OK;
     const int bytes = a.k * ceil_div(a.vocab, STRIDE) * 8 * (int)sizeof(word_key);
-    if (bytes > 160 << 10)
-        return fth_fail(FTH_FAILED, "the %d best of %d words: too many for device cuda", a.k,
-                        a.vocab);
     CUDA_TRY(
         cudaFuncSetAttribute(top_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
         "asking for shared memory");
