@@ -43,8 +43,7 @@ typedef struct search {
     int32_t n_nodes, cap_nodes;
     fth_step_row *rows; /* [beam * n_sent] */
     int32_t n_rows;
-    bool listing;              /* the device chooses words */
-    fth_best best;             /* its lists of the newest step */
+    fth_best best;             /* what the device has chosen in the newest step; k 0: it does not */
     bool fetched;              /* all logits of the newest step are here */
     const float **logits;      /* [n_steppers] */
     int32_t n_words;           /* of the row at hand: of the device's list, or the vocabulary */
@@ -230,7 +229,7 @@ static bool list_suffices(const search *s, int32_t wanted) {
 /* The words that may follow live hypothesis l of a sentence, the `wanted` best among them. */
 static fth_err row_words(search *s, const sentence *x, live l, int32_t wanted) {
     const int32_t forced = forced_word(s, x, l.node);
-    if (s->listing) {
+    if (s->best.k > 0) {
         list_row(s, l.row, forced);
         if (forced >= 0) return FTH_OK;
         apply_rules(s, l.node);
@@ -354,7 +353,6 @@ static fth_err advance(search *s) {
     s->fetched = false;
     if (s->n_rows && fth_search_top(s->spec, s->n_steppers, s->vocab))
         FTH_TRY(fth_stepper_best(s->steppers[0], &s->best));
-    s->listing = s->best.k > 0;
     return FTH_OK;
 }
 
