@@ -18,7 +18,7 @@ enum {
     PREVIOUS = 64,   /* attention gets scores from below */
     LEARNED = 128,   /* embed: learned positions; scale_shift: s; xent: the gradient of W */
     SHIFT = 256,     /* scale_shift: c */
-    EXTRA = 512,     /* join: a third term; xent: nll of every row */
+    EXTRA = 512,     /* join: a third term; xent: nll of every row; top: -inf */
     NO_DX = 1024,    /* xent: no gradients */
     SEPARATE = 2048, /* attention: q, k and v are values of their own */
     FRESH = 4096,    /* linear: the gradient of W is assigned, not added to */
@@ -535,6 +535,19 @@ static void build_update(fth_trial *t, const fth_variant *v, const fth_shape *s)
                      fth_trial_fixed(t, FTH_IN_ARENA, 1, FTH_RANGE_SUMS, FTH_FULL));
 }
 
+/* The best `number` of the vocabulary; some words are forbidden, some are as good as others. */
+static void build_top(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    fth_val x = fth_trial_input(t, FTH_ROWS_TGT, s->vocab, FTH_REAL);
+    fth_op *op = op_of(t, FTH_KIND_top, TOP_N_IN, TOP_N_OUT, -1);
+    if (!op) return;
+    for (int64_t i = 0; i < t->capacity[FTH_ROWS_TGT] * s->vocab; i++) {
+        if (i % 7 == 3) t->host[x][i] = 1.5;
+        if (v->flags & EXTRA && i % 5 == 2) t->host[x][i] = -INFINITY;
+    }
+    op->in[TOP_X] = x;
+    fth_trial_output(t, op, TOP_Y, x, TOP_BEST + 2 * (int)v->number, FTH_FULL);
+}
+
 /* Two sums of a value or two; r and a as in a join. number: fth_watch_what. */
 static void build_watch(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     const fth_watch_what what = (fth_watch_what)v->number;
@@ -664,6 +677,10 @@ static const fth_variant variants[] = {
     {"update", .build = build_update, .number = 3},
     {"update watched", .build = build_update, .flags = WATCHED, .number = 1},
     {"update of nothing", .build = build_update, .flags = WATCHED},
+    {"top 1", .build = build_top, .number = 1},
+    {"top 9", .build = build_top, .number = 9},
+    {"top 2, some forbidden", .build = build_top, .flags = EXTRA, .number = 2},
+    {"top 32, some forbidden", .build = build_top, .flags = EXTRA, .number = 32},
     {"watch norm", .build = build_watch, .number = FTH_WATCH_NORM},
     {"watch nonzero", .build = build_watch, .flags = TARGET, .number = FTH_WATCH_NONZERO},
     {"watch cosine", .build = build_watch, .number = FTH_WATCH_COSINE},

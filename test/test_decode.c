@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "backend/device/device.h"
 #include "decode/pick.h"
 #include "decode/search.h"
 #include "model_case.h"
@@ -76,10 +77,10 @@ static void check_steps(const char *method, fth_arch arch, const char *device, d
             bool parted = t >= 2, gone = t >= 4; /* sentence 2 leaves at step 4 */
             fth_step_row rows[3];
             int32_t n = 0;
-            rows[n++] = (fth_step_row){0, a[t], 0};
-            if (parted) rows[n++] = (fth_step_row){0, b[t], t == 2 ? 0 : 1};
+            rows[n++] = (fth_step_row){0, a[t], 0, -1};
+            if (parted) rows[n++] = (fth_step_row){0, b[t], t == 2 ? 0 : 1, -1};
             if (!gone) {
-                rows[n] = (fth_step_row){1, c[t], t <= 2 ? 1 : 2};
+                rows[n] = (fth_step_row){1, c[t], t <= 2 ? 1 : 2, -1};
                 n++;
             }
             assert_int_equal(fth_stepper_step(s, rows, n, &logits), FTH_OK);
@@ -134,21 +135,29 @@ static fth_search_spec plain_search(int32_t beam) {
 static const int32_t sources[] = {4, 5, 6, 2, 7, 2, 10, 9, 8, 7, 2};
 static const int32_t source_offsets[] = {0, 4, 6, 11};
 
+/* Searches a batch while the device chooses `top` words of a row. */
+static fth_search_result search_batch(model_case *m, fth_search_spec spec, fth_search_batch batch,
+                                      int32_t top) {
+    fth_stepper_spec size = {
+        .sentences = 3, .src_tokens = 11, .rows = 3 * spec.beam, .length = 12, .top = top};
+    fth_stepper *s = NULL;
+    fth_search_result r;
+    const int32_t vocab = m->model.config.tgt_vocab;
+    assert_int_equal(fth_stepper_new(&m->model, m->device, &m->trainer.arenas, &size, &s), FTH_OK);
+    assert_int_equal(fth_search(&s, 1, vocab, &spec, &batch, &r), FTH_OK);
+    fth_stepper_free(s);
+    return r;
+}
+
 /* Searches some sentences of the three; the stepper holds all. */
 static fth_search_result search_some(model_case *m, fth_search_spec spec, int first, int n) {
-    fth_stepper_spec size = {.sentences = 3, .src_tokens = 11, .rows = 3 * spec.beam, .length = 12};
-    fth_stepper *s = NULL;
     int32_t offsets[4];
     int64_t number[3];
     for (int i = 0; i <= n; i++) offsets[i] = source_offsets[first + i] - source_offsets[first];
     for (int i = 0; i < n; i++) number[i] = first + i;
     fth_search_batch batch = {
         .n_sent = n, .offsets = offsets, .ids = sources + source_offsets[first], .number = number};
-    fth_search_result r;
-    assert_int_equal(fth_stepper_new(&m->model, m->device, &m->trainer.arenas, &size, &s), FTH_OK);
-    assert_int_equal(fth_search(&s, 1, VOCAB, &spec, &batch, &r), FTH_OK);
-    fth_stepper_free(s);
-    return r;
+    return search_batch(m, spec, batch, fth_search_top(&spec, 1, VOCAB));
 }
 
 static model_case search_model(void) {
@@ -296,6 +305,121 @@ static void an_ensemble_of_twins(void **state) {
     model_case_fini(&m);
 }
 
+/* ---- words that the device chooses ---- */
+
+/* Rules of a search that strike out words, or need words that are not among the best. */
+typedef struct rules {
+    const char *name;
+    double lenpen, unkpen;
+    int64_t min_len;
+    int32_t no_repeat;
+    bool forced, sampling;
+} rules;
+
+static const rules all_rules[] = {
+    {"plain", .lenpen = 1},
+    {"min-len", .lenpen = 1, .min_len = 4},
+    {"lenpen", .lenpen = 0.4},
+    {"unkpen", .lenpen = 1, .unkpen = 0.7, .min_len = 2},
+    {"bonus for unk", .lenpen = 1, .unkpen = -2},
+    {"no word twice", .lenpen = 1, .min_len = 8, .no_repeat = 1},
+    {"no pair twice", .lenpen = 1, .min_len = 8, .no_repeat = 2},
+    {"forced", .lenpen = 1, .unkpen = 0.3, .min_len = 5, .no_repeat = 2, .forced = true},
+    {"drawn", .lenpen = 1, .forced = true, .sampling = true},
+};
+
+static fth_search_result search_by(model_case *m, const rules *by, int32_t beam, int32_t top) {
+    static const int32_t prefix_offsets[] = {0, 2, 2, 3}, prefix[] = {9, 9, 3};
+    fth_search_spec spec = plain_search(beam);
+    spec.lenpen = by->lenpen;
+    spec.unkpen = by->unkpen;
+    spec.min_len = by->min_len;
+    spec.no_repeat_ngram = by->no_repeat;
+    spec.sampling = by->sampling;
+    fth_search_batch batch = {.n_sent = 3, .offsets = source_offsets, .ids = sources};
+    if (by->forced) {
+        batch.prefix_offsets = prefix_offsets;
+        batch.prefix_ids = prefix;
+    }
+    return search_batch(m, spec, batch, top);
+}
+
+/* tolerance: of scores; tokens are the same. */
+static void assert_same(const char *what, int32_t top, double tolerance, const fth_search_result *a,
+                        const fth_search_result *b) {
+    for (int i = 0; i < a->n_sent; i++) {
+        if (a->count[i] != b->count[i])
+            fail_msg("%s, %d words: %d hypotheses, not %d", what, top, a->count[i], b->count[i]);
+        for (int k = 0; k < a->count[i]; k++) {
+            const fth_hypothesis *x = &a->found[i][k], *y = &b->found[i][k];
+            if (x->n != y->n || memcmp(x->tokens, y->tokens, (size_t)y->n * sizeof *y->tokens) != 0)
+                fail_msg("%s, %d words: hypothesis %d of sentence %d is another", what, top, k, i);
+            for (int t = 0; t < x->n; t++)
+                assert_true(fabs((double)x->logp[t] - (double)y->logp[t]) <= tolerance);
+            assert_true(fabs(x->score - y->score) <= tolerance);
+        }
+    }
+}
+
+/* Whatever the device chooses, the search finds what it finds among all words: where a list is too
+ * short for the rules, the row is looked at whole. */
+static void check_lists(const char *device, int32_t vocab, double tolerance) {
+    static const int32_t tops[] = {1, 2, 6, 12, FTH_TOP_MOST}, beams[] = {1, 2, 4, 14, 15};
+    fth_config c = model_case_config("preln", FTH_ENCDEC);
+    model_case m;
+    c.src_vocab = c.tgt_vocab = vocab;
+    model_case_init(&m, &c, device, 2, 0.5, 0);
+    for (size_t i = 0; i < sizeof all_rules / sizeof *all_rules; i++)
+        for (size_t b = 0; b < sizeof beams / sizeof *beams; b++) {
+            fth_search_result whole = search_by(&m, &all_rules[i], beams[b], 0);
+            for (size_t t = 0; t < sizeof tops / sizeof *tops; t++) {
+                fth_search_result r = search_by(&m, &all_rules[i], beams[b], tops[t]);
+                assert_same(all_rules[i].name, tops[t], tolerance, &r, &whole);
+                fth_search_result_fini(&r);
+            }
+            fth_search_result_fini(&whole);
+        }
+    model_case_fini(&m);
+}
+
+static void lists_give_what_whole_rows_give(void **state) {
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        check_lists("cpu", large ? 67 : VOCAB, 0);
+        check_lists("cpu-bf16", large ? 67 : VOCAB, 0);
+    }
+}
+
+static void lists_of_a_gpu(void **state) {
+    (void)state;
+    fth_device *gpu = NULL;
+    if (fth_device_open("cuda", "fp32", 1, &gpu) != FTH_OK) {
+        print_message("skipped: %s\n", fth_error_message());
+        skip();
+    }
+    fth_device_close(gpu);
+    check_lists("cuda", 67, 1e-5); /* it sums up exponentials in another order */
+}
+
+/* How many words a search asks for, and which searches want all. */
+static void words_asked_for(void **state) {
+    (void)state;
+    for (int beam = 1; beam <= 20; beam++) {
+        fth_search_spec spec = plain_search(beam);
+        const int32_t k = beam <= 14 ? 2 * beam + 4 : 0;
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), k);
+        assert_int_equal(fth_search_top(&spec, 2, VOCAB), 0);
+        assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB), k);
+        assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB + 1), 0);
+        spec.unkpen = -1;
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), 0);
+        spec.unkpen = 1;
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), k);
+        spec.sampling = true;
+        assert_int_equal(fth_search_top(&spec, 1, VOCAB), 0);
+    }
+}
+
 /* ---- picking ---- */
 
 static void picking(void **state) {
@@ -330,6 +454,9 @@ int main(void) {
         cmocka_unit_test(rules_are_kept),
         cmocka_unit_test(forced_prefixes),
         cmocka_unit_test(an_ensemble_of_twins),
+        cmocka_unit_test(lists_give_what_whole_rows_give),
+        cmocka_unit_test(lists_of_a_gpu),
+        cmocka_unit_test(words_asked_for),
         cmocka_unit_test(picking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

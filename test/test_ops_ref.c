@@ -53,9 +53,9 @@ static void every_kind_has_a_case(void **state) {
     for (int k = 0; k < FTH_N_KINDS; k++) {
         if (!seen[k]) fail_msg("%s has no case in op_cases.c", fth_kind_name((fth_kind)k));
         /* generation, updates and watching: never differentiated */
-        const bool plain = k == FTH_KIND_attention_cached || k == FTH_KIND_update ||
-                           k == FTH_KIND_watch || k == FTH_KIND_watch_positions ||
-                           k == FTH_KIND_watch_entropy;
+        const bool plain = k == FTH_KIND_attention_cached || k == FTH_KIND_top ||
+                           k == FTH_KIND_update || k == FTH_KIND_watch ||
+                           k == FTH_KIND_watch_positions || k == FTH_KIND_watch_entropy;
         if (!differentiated[k] && !plain)
             fail_msg("no gradient goes through %s in op_cases.c", fth_kind_name((fth_kind)k));
     }

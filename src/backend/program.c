@@ -318,6 +318,12 @@ fth_err fth_program_read_f32(fth_program *p, fth_val v, float *out) {
     fth_device *dev = p->exec.device;
     if (t->dtype == FTH_F32 && t->ld == t->width)
         return dev->backend->download(dev, out, t->data, n * 4);
+    if (t->dtype == FTH_BF16 && t->ld == t->width) { /* as in read_whole */
+        char *raw = (char *)out + n * 2;
+        FTH_TRY(dev->backend->download(dev, raw, t->data, n * 2));
+        for (int64_t i = 0; i < n; i++) out[i] = (float)element(raw, FTH_BF16, i);
+        return FTH_OK;
+    }
     double *wide = malloc(sizeof *wide * (size_t)(n + 1));
     if (!wide) return fth_fail(FTH_NO_MEMORY, "no memory for %lld numbers", (long long)n);
     fth_err err = fth_program_read(p, v, wide);

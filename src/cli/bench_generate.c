@@ -95,7 +95,8 @@ static fth_err set_up(bench *b, const fth_bench *what) {
         .sentences = n,
         .src_tokens = c->arch == FTH_ENCDEC ? n * (int32_t)b->o->sentence_length : 0,
         .rows = n * beam,
-        .length = (int32_t)b->o->length};
+        .length = (int32_t)b->o->length,
+        .top = fth_search_top(&b->search, 1, fth_config_output_vocab(c))};
     FTH_TRY(fth_stepper_new(&b->model, b->device, &b->arenas, &size, &b->stepper));
     b->seconds = calloc((size_t)b->o->repeats, sizeof *b->seconds);
     if (!b->seconds) return fth_fail(FTH_NO_MEMORY, "no memory for the times");

@@ -190,16 +190,17 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
             number[i] = lines[chosen[i].index].number;
         }
         if (longest > g->spec.search.max_positions - 1) longest = g->spec.search.max_positions - 1;
+        const int32_t vocab = fth_config_output_vocab(&g->config);
         fth_stepper_spec need = {.sentences = n,
                                  .src_tokens = encdec ? offsets[n] : 0,
                                  .rows = n * g->spec.search.beam,
-                                 .length = longest + 1};
+                                 .length = longest + 1,
+                                 .top = fth_search_top(&g->spec.search, g->n_models, vocab)};
         fth_search_batch batch = {n, offsets, ids, prefix_offsets, prefix_ids, number};
         err = plan_for(g, &need);
         double start = now();
         if (err == FTH_OK)
-            err = fth_search(g->steppers, g->n_models, fth_config_output_vocab(&g->config),
-                             &g->spec.search, &batch, result);
+            err = fth_search(g->steppers, g->n_models, vocab, &g->spec.search, &batch, result);
         g->totals.seconds += now() - start;
     }
     for (int32_t i = 0; i < n && err == FTH_OK; i++) {

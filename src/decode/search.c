@@ -43,10 +43,15 @@ typedef struct search {
     int32_t n_nodes, cap_nodes;
     fth_step_row *rows; /* [beam * n_sent] */
     int32_t n_rows;
-    float *logp;               /* [vocab] of one row */
-    double *mixed;             /* [vocab] of several models */
+    fth_best best;             /* what the device has chosen in the newest step; k 0: it does not */
+    bool fetched;              /* all logits of the newest step are here */
     const float **logits;      /* [n_steppers] */
-    fth_candidate *candidates; /* [beam * 2 * beam] */
+    int32_t n_words;           /* of the row at hand: of the device's list, or the vocabulary */
+    float *logp;               /* [n_words] */
+    int32_t *word;             /* [n_words] of a list */
+    bool listed;               /* the row at hand is a list; else word i is i */
+    double *mixed;             /* [vocab] of several models */
+    fth_candidate *candidates; /* [beam, most of a row] */
     fth_candidate *scratch;    /* [vocab] of sampling */
 } search;
 
@@ -106,9 +111,47 @@ static int by_score(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* ---- the scores of one row ---- */
+/* ---- the words of one row ---- */
 
-/* Log-probabilities of a row into s->logp. */
+int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab) {
+    const int32_t struck = 4; /* begin, pad, end, unknown word */
+    const int32_t k = 2 * spec->beam + struck;
+    const bool all = spec->sampling || n_steppers > 1 || spec->unkpen < 0;
+    return all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB ? 0 : k;
+}
+
+/* What must come next, -1: nothing must. */
+static int32_t forced_word(const search *s, const sentence *x, int32_t last) {
+    int32_t depth = s->nodes[last].depth;
+    if (depth < x->n_prefix) return x->prefix[depth];
+    return depth >= x->max_len ? s->spec->eos : -1;
+}
+
+/* The one word that may come, with a log-probability that can be added up. */
+static void force(search *s, int32_t word, float logp) {
+    s->listed = true;
+    s->n_words = 1;
+    s->word[0] = word;
+    s->logp[0] = isfinite(logp) ? logp : -1e9f;
+}
+
+/* What the device has chosen for a row. */
+static void list_row(search *s, int32_t row, int32_t forced) {
+    const int32_t k = s->best.k;
+    const float *y = s->best.rows + (size_t)row * (size_t)(TOP_BEST + 2 * k);
+    const float *logit = y + TOP_BEST, *word = logit + k, lse = y[TOP_LSE];
+    if (forced >= 0) {
+        force(s, forced, y[TOP_ASKED] - lse);
+        return;
+    }
+    s->listed = true;
+    for (s->n_words = 0; s->n_words < k && word[s->n_words] >= 0; s->n_words++) {
+        s->word[s->n_words] = (int32_t)word[s->n_words];
+        s->logp[s->n_words] = logit[s->n_words] - lse;
+    }
+}
+
+/* Log-probabilities of all words of a row into s->logp. */
 static void row_logp(search *s, int32_t row) {
     size_t at = (size_t)row * (size_t)s->vocab;
     double t = s->spec->sampling ? s->spec->temperature : 1;
@@ -124,6 +167,31 @@ static void row_logp(search *s, int32_t row) {
     for (int32_t v = 0; v < s->vocab; v++) s->logp[v] = (float)log(s->mixed[v] / s->n_steppers);
 }
 
+/* All words of a row. */
+static fth_err whole_row(search *s, int32_t row, int32_t forced) {
+    for (int m = 0; m < s->n_steppers && !s->fetched; m++)
+        FTH_TRY(fth_stepper_logits(s->steppers[m], &s->logits[m]));
+    s->fetched = true;
+    row_logp(s, row);
+    s->listed = false;
+    s->n_words = s->vocab;
+    if (forced >= 0) force(s, forced, s->logp[forced]);
+    return FTH_OK;
+}
+
+/* Where the log-probability of a word stands; NULL: not in the list. */
+static float *logp_of(search *s, int32_t word) {
+    if (!s->listed) return &s->logp[word];
+    for (int32_t i = 0; i < s->n_words; i++)
+        if (s->word[i] == word) return &s->logp[i];
+    return NULL;
+}
+
+static void take_off(search *s, int32_t word, float penalty) {
+    float *logp = logp_of(s, word);
+    if (logp) *logp -= penalty;
+}
+
 /* Forbids every token that would end an n-gram which the hypothesis has already. */
 static void forbid_repeats(search *s, int32_t last) {
     int n = s->spec->no_repeat_ngram, depth = s->nodes[last].depth;
@@ -134,28 +202,53 @@ static void forbid_repeats(search *s, int32_t last) {
         tokens[s->nodes[at].depth - 1] = s->nodes[at].token;
     for (int i = 0; i + n <= depth; i++)
         if (memcmp(tokens + i, tokens + depth - n + 1, sizeof *tokens * (size_t)(n - 1)) == 0)
-            s->logp[tokens[i + n - 1]] = -INFINITY;
+            take_off(s, tokens[i + n - 1], INFINITY);
     free(tokens);
 }
 
-/* What may come next, by the rules of the search. */
-static void apply_rules(search *s, const sentence *x, int32_t last) {
+/* What may come next, by the rules of the search, where nothing is forced. */
+static void apply_rules(search *s, int32_t last) {
     const fth_search_spec *o = s->spec;
-    int32_t depth = s->nodes[last].depth, forced = -1;
-    if (depth < x->n_prefix)
-        forced = x->prefix[depth];
-    else if (depth >= x->max_len)
-        forced = o->eos;
-    if (forced >= 0) {
-        float kept = s->logp[forced];
-        for (int32_t v = 0; v < s->vocab; v++) s->logp[v] = -INFINITY;
-        s->logp[forced] = isfinite(kept) ? kept : -1e9f;
-        return;
-    }
-    s->logp[o->pad] = s->logp[o->bos] = -INFINITY;
-    s->logp[o->unk] -= (float)o->unkpen;
-    if (depth < o->min_len) s->logp[o->eos] = -INFINITY;
+    take_off(s, o->pad, INFINITY);
+    take_off(s, o->bos, INFINITY);
+    take_off(s, o->unk, (float)o->unkpen);
+    if (s->nodes[last].depth < o->min_len) take_off(s, o->eos, INFINITY);
     forbid_repeats(s, last);
+}
+
+/* Whether the `wanted` best that the rules leave are in the list: so many of it are as the device
+ * saw them, and no word that is not in the list is better than any of it. */
+static bool list_suffices(const search *s, int32_t wanted) {
+    if (s->n_words < s->best.k) return true; /* these are all */
+    int32_t sure = 0;
+    for (int32_t i = 0; i < s->n_words; i++)
+        sure += s->logp[i] > -INFINITY && (s->word[i] != s->spec->unk || s->spec->unkpen == 0);
+    return sure >= wanted;
+}
+
+/* The words that may follow live hypothesis l of a sentence, the `wanted` best among them. */
+static fth_err row_words(search *s, const sentence *x, live l, int32_t wanted) {
+    const int32_t forced = forced_word(s, x, l.node);
+    if (s->best.k > 0) {
+        list_row(s, l.row, forced);
+        if (forced >= 0) return FTH_OK;
+        apply_rules(s, l.node);
+        if (list_suffices(s, wanted)) return FTH_OK;
+    }
+    FTH_TRY(whole_row(s, l.row, forced));
+    if (forced < 0) apply_rules(s, l.node);
+    return FTH_OK;
+}
+
+/* The same as candidates that continue hypothesis `from`. */
+static int32_t row_candidates(search *s, int32_t wanted, double sum, int32_t from,
+                              fth_candidate *out) {
+    if (!s->listed) return fth_pick_best(s->logp, s->n_words, wanted, sum, from, out);
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_words; i++)
+        if (s->logp[i] > -INFINITY)
+            out[n++] = (fth_candidate){sum + s->logp[i], s->logp[i], from, s->word[i]};
+    return n;
 }
 
 /* ---- one step of a sentence ---- */
@@ -179,10 +272,8 @@ static fth_err beam_step(search *s, int32_t i) {
     sentence *x = &s->sentences[i];
     int32_t beam = s->spec->beam, wanted = 2 * beam, n = 0;
     for (int32_t k = 0; k < x->n_live; k++) {
-        row_logp(s, x->live[k].row);
-        apply_rules(s, x, x->live[k].node);
-        n += fth_pick_best(s->logp, s->vocab, wanted, s->nodes[x->live[k].node].sum, k,
-                           s->candidates + n);
+        FTH_TRY(row_words(s, x, x->live[k], wanted));
+        n += row_candidates(s, wanted, s->nodes[x->live[k].node].sum, k, s->candidates + n);
     }
     n = fth_sort_candidates(s->candidates, n, wanted);
     live old[beam], next[beam];
@@ -207,11 +298,11 @@ static fth_err sample_step(search *s, int32_t i) {
     memset(next, 0, sizeof next);
     int32_t n_next = 0;
     for (int32_t k = 0; k < x->n_live; k++) {
-        row_logp(s, x->live[k].row);
-        apply_rules(s, x, x->live[k].node);
-        int32_t token = fth_pick_random(s->logp, s->vocab, s->spec->topk, s->spec->topp,
-                                        fth_rng_uniform(&x->rng), s->scratch);
-        FTH_TRY(extend(s, i, x->live[k], token, s->logp[token], next, &n_next));
+        FTH_TRY(row_words(s, x, x->live[k], 1));
+        const int32_t at = fth_pick_random(s->logp, s->n_words, s->spec->topk, s->spec->topp,
+                                           fth_rng_uniform(&x->rng), s->scratch);
+        const int32_t token = s->listed ? s->word[at] : at;
+        FTH_TRY(extend(s, i, x->live[k], token, s->logp[at], next, &n_next));
     }
     memcpy(x->live, next, sizeof(live) * (size_t)n_next);
     x->n_live = n_next;
@@ -222,7 +313,7 @@ static fth_err sample_step(search *s, int32_t i) {
 
 static fth_err start(search *s) {
     const fth_search_batch *b = s->batch;
-    int32_t root;
+    int32_t root = 0;
     FTH_TRY(add_node(s, (node){.parent = -1, .token = s->spec->first}, &root));
     for (int32_t i = 0; i < b->n_sent; i++) {
         sentence *x = &s->sentences[i];
@@ -251,12 +342,17 @@ static fth_err advance(search *s) {
     for (int32_t i = 0; i < s->batch->n_sent; i++)
         for (int32_t k = 0; k < s->sentences[i].n_live; k++) {
             live *l = &s->sentences[i].live[k];
-            s->rows[s->n_rows] =
-                (fth_step_row){.sentence = i, .token = s->nodes[l->node].token, .parent = l->row};
+            s->rows[s->n_rows] = (fth_step_row){.sentence = i,
+                                                .token = s->nodes[l->node].token,
+                                                .parent = l->row,
+                                                .asked = forced_word(s, &s->sentences[i], l->node)};
             l->row = s->n_rows++;
         }
     for (int m = 0; s->n_rows && m < s->n_steppers; m++)
-        FTH_TRY(fth_stepper_step(s->steppers[m], s->rows, s->n_rows, &s->logits[m]));
+        FTH_TRY(fth_stepper_step(s->steppers[m], s->rows, s->n_rows, NULL));
+    s->fetched = false;
+    if (s->n_rows && fth_search_top(s->spec, s->n_steppers, s->vocab))
+        FTH_TRY(fth_stepper_best(s->steppers[0], &s->best));
     return FTH_OK;
 }
 
@@ -283,13 +379,16 @@ static fth_err allocate(search *s) {
     out->found = fth_arena_alloc(&out->arena, sizeof *out->found * (n + 1));
     s->sentences = calloc(n + 1, sizeof *s->sentences);
     s->rows = calloc(n * beam + 1, sizeof *s->rows);
-    s->logp = malloc(sizeof *s->logp * vocab);
+    const size_t words = vocab > FTH_TOP_MOST ? vocab : FTH_TOP_MOST;
+    const size_t most = beam * 2 > FTH_TOP_MOST ? beam * 2 : FTH_TOP_MOST; /* of a row */
+    s->logp = malloc(sizeof *s->logp * words);
+    s->word = malloc(sizeof *s->word * FTH_TOP_MOST);
     s->mixed = malloc(sizeof *s->mixed * vocab);
     s->logits = calloc((size_t)s->n_steppers, sizeof *s->logits);
-    s->candidates = malloc(sizeof *s->candidates * 2 * beam * beam);
+    s->candidates = malloc(sizeof *s->candidates * beam * most);
     s->scratch = malloc(sizeof *s->scratch * vocab);
-    if (!out->count || !out->found || !s->sentences || !s->rows || !s->logp || !s->mixed ||
-        !s->logits || !s->candidates || !s->scratch)
+    if (!out->count || !out->found || !s->sentences || !s->rows || !s->logp || !s->word ||
+        !s->mixed || !s->logits || !s->candidates || !s->scratch)
         return no_memory();
     for (size_t i = 0; i < n; i++) {
         s->sentences[i].live = fth_arena_alloc(&out->arena, sizeof(live) * beam);
@@ -315,6 +414,7 @@ fth_err fth_search(fth_stepper *const *steppers, int n_steppers, int32_t vocab,
     free(s.nodes);
     free(s.rows);
     free(s.logp);
+    free(s.word);
     free(s.mixed);
     free(s.logits);
     free(s.candidates);

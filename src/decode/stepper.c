@@ -3,22 +3,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/builder.h"
+
 struct fth_stepper {
     const fth_model *model;
     fth_device *device;
     fth_stepper_spec spec;
     fth_program *encode, *step;
-    fth_val logits_value;
+    fth_val logits_value, best_value; /* best_value 0: the device does not choose */
     fth_batch_store sources;
     int32_t n_sent, steps; /* of the batch at hand; steps made */
     int32_t n_rows;        /* of the newest step */
     int32_t n_slots;
     int32_t *history[2]; /* [rows, length] slots of the newest step and of the one being made */
     uint8_t *used;       /* [n_slots] */
-    int32_t *ids, *pos, *slot, *length; /* [rows] */
-    int32_t *offsets;                   /* [sentences + 1] rows of each sentence */
-    const float *direct; /* [rows, vocab] logits where the program has them; NULL: to be fetched */
-    float *logits;       /* [rows, vocab] fetched */
+    int32_t *ids, *pos, *slot, *length, *asked; /* [rows] */
+    int32_t *offsets;                           /* [sentences + 1] rows of each sentence */
+    int32_t k;                                  /* words that the device chooses */
+    bool direct;     /* the host reads what the program made where it lies */
+    float *logits;   /* [rows, vocab] fetched; made when first asked for */
+    bool has_logits; /* of the newest step */
+    float *best;     /* [rows, TOP_BEST + 2 k] fetched */
     fth_step numbers;
 };
 
@@ -42,6 +47,9 @@ static fth_err make_step(fth_stepper *s, const fth_arenas *arenas, const fth_val
     fth_shared *shared = NULL;
     int32_t layers = s->model->config.decoder_layers;
     fth_err err = fth_model_step_graph(s->model, s->n_slots, s->spec.src_tokens, &g);
+    fth_builder b = {.graph = &g.graph, .stack = FTH_NO_STACK, .sub = FTH_NO_SUB, .layer = -1};
+    if (err == FTH_OK && s->k) s->best_value = fth_top(&b, g.logits, s->k);
+    if (err == FTH_OK) err = g.graph.err;
     if (err == FTH_OK && memory && !(shared = calloc((size_t)layers, sizeof *shared)))
         err = fth_fail(FTH_NO_MEMORY, "no memory for generation");
     if (err != FTH_OK) {
@@ -59,27 +67,26 @@ static fth_err make_step(fth_stepper *s, const fth_arenas *arenas, const fth_val
     how.capacity[FTH_ROWS_TGT_PAIRS] = rows * s->spec.length;
     how.capacity[FTH_ROWS_CROSS_PAIRS] = rows * (src > 0 ? src : 1);
     const fth_class class = g.graph.value[g.logits].class;
+    const fth_dtype type = class == FTH_REAL ? s->device->real : s->device->full;
+    s->direct = s->device->backend->on_host && type == FTH_F32;
     err = fth_program_new(s->device, &g.graph, &how, &s->step);
     free(shared);
-    const bool floats = (class == FTH_REAL ? s->device->real : s->device->full) == FTH_F32;
-    if (err == FTH_OK && s->device->backend->on_host && floats)
-        s->direct = fth_program_address(s->step, g.logits);
     return err;
 }
 
 static fth_err make_arrays(fth_stepper *s) {
     size_t rows = (size_t)s->spec.rows, length = (size_t)s->spec.length;
-    size_t vocab = (size_t)fth_config_output_vocab(&s->model->config);
     for (int i = 0; i < 2; i++) s->history[i] = calloc(rows * length, sizeof(int32_t));
     s->used = calloc((size_t)s->n_slots, 1);
-    s->ids = calloc(rows * 4, sizeof(int32_t));
+    s->ids = calloc(rows * 5, sizeof(int32_t));
     s->offsets = calloc((size_t)s->spec.sentences + 1, sizeof(int32_t));
-    s->logits = calloc(s->direct ? 1 : rows * vocab, sizeof(float));
-    if (!s->history[0] || !s->history[1] || !s->used || !s->ids || !s->offsets || !s->logits)
+    s->best = calloc(rows * (size_t)(TOP_BEST + 2 * s->k), sizeof(float));
+    if (!s->history[0] || !s->history[1] || !s->used || !s->ids || !s->offsets || !s->best)
         return fth_fail(FTH_NO_MEMORY, "no memory for generation");
     s->pos = s->ids + rows;
     s->slot = s->pos + rows;
     s->length = s->slot + rows;
+    s->asked = s->length + rows;
     return fth_batch_store_init(&s->sources, s->spec.src_tokens, 0, s->spec.sentences);
 }
 
@@ -92,6 +99,8 @@ fth_err fth_stepper_new(const fth_model *model, fth_device *dev, const fth_arena
     s->device = dev;
     s->spec = *spec;
     s->n_slots = spec->rows * spec->length;
+    /* ref computes in double and shows what a choice among all words gives */
+    s->k = dev->full == FTH_F32 ? spec->top : 0;
     s->numbers.update = (uint32_t)model->config.step;
     fth_method_step(&model->method, model->config.step, s->numbers.slots);
     fth_encode_graph encode = {0};
@@ -121,6 +130,7 @@ void fth_stepper_free(fth_stepper *s) {
     free(s->ids);
     free(s->offsets);
     free(s->logits);
+    free(s->best);
     free(s);
 }
 
@@ -173,6 +183,7 @@ static fth_batch make_batch(fth_stepper *s, const fth_step_row *rows, int32_t n)
         s->ids[r] = rows[r].token;
         s->pos[r] = s->steps;
         s->length[r] = s->steps + 1;
+        s->asked[r] = rows[r].asked;
         s->offsets[rows[r].sentence + 1]++;
     }
     for (int32_t i = 0; i < s->n_sent; i++) s->offsets[i + 1] += s->offsets[i];
@@ -182,8 +193,8 @@ static fth_batch make_batch(fth_stepper *s, const fth_step_row *rows, int32_t n)
                        .history_pitch = s->spec.length,
                        .length = s->length};
     if (s->encode) batch.side[FTH_SRC] = s->sources.batch.side[FTH_SRC];
-    batch.side[FTH_TGT] =
-        (fth_packed_side){.rows = n, .ids = s->ids, .pos = s->pos, .offsets = s->offsets};
+    batch.side[FTH_TGT] = (fth_packed_side){
+        .rows = n, .ids = s->ids, .pos = s->pos, .targets = s->asked, .offsets = s->offsets};
     for (int32_t i = 0; i < s->n_sent; i++) {
         int32_t group = s->offsets[i + 1] - s->offsets[i];
         if (group > batch.side[FTH_TGT].max_len) batch.side[FTH_TGT].max_len = group;
@@ -200,6 +211,8 @@ static fth_err check_rows(const fth_stepper *s, const fth_step_row *rows, int32_
         bool known = s->steps == 0 || (rows[r].parent >= 0 && rows[r].parent < s->n_rows);
         if (!ordered || !known || rows[r].sentence < 0 || rows[r].sentence >= s->n_sent)
             return fth_fail(FTH_FAILED, "row %d of a step is out of order", r);
+        if (rows[r].asked >= fth_config_output_vocab(&s->model->config))
+            return fth_fail(FTH_FAILED, "row %d of a step asks for word %d", r, rows[r].asked);
     }
     return FTH_OK;
 }
@@ -211,11 +224,32 @@ fth_err fth_stepper_step(fth_stepper *s, const fth_step_row *rows, int32_t n,
     FTH_TRY(take_slots(s, n));
     fth_batch batch = make_batch(s, rows, n);
     FTH_TRY(fth_program_run(s->step, &batch, &s->numbers));
-    if (!s->direct) FTH_TRY(fth_program_read_f32(s->step, s->logits_value, s->logits));
     s->steps++;
     s->n_rows = n;
-    *logits = s->direct ? s->direct : s->logits;
+    s->has_logits = false;
+    return logits ? fth_stepper_logits(s, logits) : FTH_OK;
+}
+
+fth_err fth_stepper_logits(fth_stepper *s, const float **logits) {
+    *logits = s->direct ? fth_program_address(s->step, s->logits_value) : s->logits;
+    if (s->direct || s->has_logits) return FTH_OK;
+    const int64_t vocab = fth_config_output_vocab(&s->model->config);
+    if (!s->logits) s->logits = malloc(sizeof *s->logits * (size_t)(s->spec.rows * vocab));
+    if (!s->logits) return fth_fail(FTH_NO_MEMORY, "no memory for generation");
+    FTH_TRY(fth_program_read_f32(s->step, s->logits_value, s->logits));
+    s->has_logits = true;
+    *logits = s->logits;
     return FTH_OK;
+}
+
+fth_err fth_stepper_best(fth_stepper *s, fth_best *best) {
+    *best = (fth_best){.k = s->k, .rows = s->best};
+    if (!s->k) return FTH_OK;
+    if (s->device->backend->on_host) { /* full is float: the list lies there as it is */
+        best->rows = fth_program_address(s->step, s->best_value);
+        return FTH_OK;
+    }
+    return fth_program_read_f32(s->step, s->best_value, s->best);
 }
 
 /* ---- measuring ---- */

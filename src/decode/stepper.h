@@ -1,5 +1,5 @@
 /* stepper.h: a model that generates: it encodes sources once, then takes one token for each live
- * hypothesis at a time and gives the logits of the next.
+ * hypothesis at a time and gives the best words that may come next, or the logits of all.
  *
  * A hypothesis's keys and values lie in cache rows ("slots"), one for each of its tokens. What it
  * has seen is a list of slots, so a beam that is copied copies numbers, not caches. */
@@ -18,6 +18,7 @@ typedef struct fth_stepper_spec {
     int32_t src_tokens; /* most of one batch */
     int32_t rows;       /* most live hypotheses */
     int32_t length;     /* most tokens of a hypothesis, the first symbol counted */
+    int32_t top;        /* words of a row that the device chooses, at most FTH_TOP_MOST; 0: none */
 } fth_stepper_spec;
 
 /* The model, its device and its parameters outlive the stepper. Parameters must not change meanwhile:
@@ -35,11 +36,23 @@ typedef struct fth_step_row {
     int32_t sentence;
     int32_t token;  /* what the hypothesis ends with */
     int32_t parent; /* its row in the step before, -1 in the first step */
+    int32_t asked;  /* a word whose logit stands in the list of the best too; -1: none */
 } fth_step_row;
 
-/* Advances: *logits [n, vocab] belongs to the stepper and is good until the next call. Histories
- * of rows that no row names as parent are forgotten. */
+/* Advances. Histories of rows that no row names as parent are forgotten. logits as of
+ * fth_stepper_logits; NULL: they stay on the device. */
 fth_err fth_stepper_step(fth_stepper *s, const fth_step_row *rows, int32_t n, const float **logits);
+
+/* What the newest step gave; both belong to the stepper and are good until the next step.
+ * *logits [n, vocab]: fetched from the device when first asked for, which takes its time. */
+fth_err fth_stepper_logits(fth_stepper *s, const float **logits);
+
+/* The best words of every row, by the columns of TOP_Y in graph/op.h. */
+typedef struct fth_best {
+    int32_t k;         /* 0: the device does not choose, there are no rows */
+    const float *rows; /* [n, TOP_BEST + 2 k] */
+} fth_best;
+fth_err fth_stepper_best(fth_stepper *s, fth_best *best);
 
 /* Times by kind of operation of encoder and steps, in seconds; only while profiling. */
 void fth_stepper_profile(fth_stepper *s, bool on);

@@ -334,7 +334,7 @@ fth_val fth_norm(fth_builder *b, fth_val x, fth_norm_params norm) {
     return broken(b) ? 0 : y;
 }
 
-/* ---- loss, constants ---- */
+/* ---- loss, choice, constants ---- */
 
 fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, double smoothing,
                   bool per_token) {
@@ -359,6 +359,21 @@ fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, doub
         fth_keep(b, loss.token_nll);
     }
     return loss;
+}
+
+fth_val fth_top(fth_builder *b, fth_val logits, int k) {
+    fth_op *op = add_op(b, FTH_KIND_top, TOP_N_IN, TOP_N_OUT);
+    if (!op) return 0;
+    if (k < 1 || k > FTH_TOP_MOST || value_of(b, logits)->width > FTH_TOP_VOCAB) {
+        set_error(b, fth_fail(FTH_FAILED, "the %d best of %d words: must be 1 to %d of at most %d",
+                              k, value_of(b, logits)->width, FTH_TOP_MOST, FTH_TOP_VOCAB));
+        return 0;
+    }
+    op->in[TOP_X] = logits;
+    fth_val y = rows_like(b, logits, TOP_BEST + 2 * k, FTH_FULL);
+    fth_graph_output(b->graph, op, TOP_Y, y);
+    fth_keep(b, y);
+    return broken(b) ? 0 : y;
 }
 
 fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, const double *numbers) {

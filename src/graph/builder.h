@@ -105,6 +105,9 @@ typedef struct fth_loss {
 fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, double smoothing,
                   bool per_token);
 
+/* The k best of every row of logits, kept: see TOP_Y in op.h. */
+fth_val fth_top(fth_builder *b, fth_val logits, int k);
+
 /* Values from outside the arena. */
 fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, const double *numbers);
 fth_val fth_state(fth_builder *b, int64_t rows, int64_t width);

@@ -167,6 +167,23 @@ enum { /* xent: targets are batch.tgt_out or batch.src_out; a negative target ca
        XENT_DW,       /* [V, d] grad, opt */
        XENT_N_OUT
 };
+enum {        /* top: a row is a hypothesis, its columns are the words that may come next */
+       TOP_X, /* [R, V] logits */
+       TOP_N_IN,
+       TOP_Y = 0, /* [R, TOP_BEST + 2 k] full, by the columns below */
+       TOP_N_OUT
+};
+enum {            /* columns of TOP_Y: one row is all that the host reads of V words */
+       TOP_LSE,   /* log of the sum of the exponentials of all logits */
+       TOP_ASKED, /* the logit of the word that batch.side[FTH_TGT].targets names; none: 0 */
+       TOP_BEST   /* k logits, the largest first, equal ones by number, then the k words' numbers.
+                     -inf and NaN are no candidates; places that are left have -inf and word -1 */
+};
+enum {
+    FTH_TOP_MOST = 32,      /* the largest k */
+    FTH_TOP_VOCAB = 1 << 18 /* the largest V: numbers of words fit into floats, candidates into the
+                               memory of a GPU's block */
+};
 
 enum {              /* update: nothing happens where the loss or a gradient is not finite */
        UPDATE_GRAD, /* [n, k] full */

@@ -104,9 +104,8 @@ struct fth_cuda_program {
     size_t block_bytes;
     fth_cuda_batch batch; /* addresses inside of block */
     int32_t capacity[2], cap_sentences;
-    int32_t *staged_history; /* [cap_history] pinned */
-    int64_t cap_history;
-    cudaEvent_t copied; /* the staged memory may be written again */
+    int64_t cap_history; /* entries of all histories together; 0: no generation */
+    cudaEvent_t copied;  /* the staged memory may be written again */
     int64_t runs;
     cudaGraphExec_t graph;
     bf16 *bias;                 /* bf16 copies of the biases of linear operations */

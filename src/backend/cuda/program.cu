@@ -25,7 +25,8 @@ template <class T> static void cut(char *base, size_t *at, int64_t n, T **out) {
     *at += (sizeof(T) * (size_t)n + 255) / 256 * 256;
 }
 
-/* Where everything lies in a block; returns its bytes. */
+/* Where everything lies in a block; returns its bytes. Histories come last: of them only what a step
+ * has is copied. */
 static size_t lay_out(const fth_cuda_program *p, char *base, fth_cuda_batch *b) {
     size_t at = 0;
     cut(base, &at, 1, &b->step);
@@ -39,27 +40,8 @@ static size_t lay_out(const fth_cuda_program *p, char *base, fth_cuda_batch *b) 
     for (int64_t *&pairs : b->pairs) cut(base, &at, p->cap_sentences + 1, &pairs);
     cut(base, &at, p->capacity[FTH_TGT], &b->slot);
     cut(base, &at, p->capacity[FTH_TGT] + 1, &b->begin);
+    cut(base, &at, p->cap_history, &b->history);
     return at;
-}
-
-static void drop_graph(fth_cuda_program *p) {
-    if (p->graph) cudaGraphExecDestroy(p->graph);
-    p->graph = nullptr;
-}
-
-/* Room for histories of n entries in all; a graph that has the old address is given up. */
-static fth_err reserve_history(fth_cuda_program *p, int64_t n) {
-    if (n <= p->cap_history) return FTH_OK;
-    const size_t bytes = sizeof(int32_t) * (size_t)n * 2;
-    drop_graph(p);
-    cudaFree(p->batch.history);
-    cudaFreeHost(p->staged_history);
-    p->batch.history = p->staged_history = nullptr;
-    p->cap_history = 0;
-    CUDA_TRY(cudaMalloc(&p->batch.history, bytes), "memory for histories");
-    CUDA_TRY(cudaMallocHost(&p->staged_history, bytes), "pinned memory for histories");
-    p->cap_history = n * 2;
-    return FTH_OK;
 }
 
 /* ---- the batch ---- */
@@ -117,26 +99,25 @@ static void fill_pairs(const fth_batch *b, fth_cuda_batch *to) {
     }
 }
 
-static fth_err fill_histories(const fth_exec *ex, fth_cuda_program *p, fth_cuda_batch *to) {
+/* *total: entries of all histories. */
+static fth_err fill_histories(const fth_exec *ex, fth_cuda_batch *to, int64_t *total) {
     const fth_batch *b = &ex->batch;
     const int32_t rows = b->side[FTH_TGT].rows;
-    int64_t total = 0;
-    for (int32_t r = 0; r < rows; r++) total += b->length[r];
-    FTH_TRY(reserve_history(p, total + 1));
+    for (int32_t r = 0; r < rows; r++) *total += b->length[r];
+    if (*total > own_of(ex)->cap_history)
+        return fth_fail(FTH_FAILED, "histories have %lld tokens, the program holds %lld",
+                        (long long)*total, (long long)own_of(ex)->cap_history);
     to->begin[0] = 0;
     for (int32_t r = 0; r < rows; r++) {
         to->slot[r] = b->slot[r];
         to->begin[r + 1] = to->begin[r] + b->length[r];
-        memcpy(p->staged_history + to->begin[r], b->history + (int64_t)r * b->history_pitch,
+        memcpy(to->history + to->begin[r], b->history + (int64_t)r * b->history_pitch,
                sizeof(int32_t) * (size_t)b->length[r]);
     }
-    CUDA_TRY(cudaMemcpyAsync(p->batch.history, p->staged_history, sizeof(int32_t) * (size_t)total,
-                             cudaMemcpyHostToDevice, gpu_of(ex)->stream),
-             "copying histories");
     return FTH_OK;
 }
 
-/* The batch and the step to the GPU, behind everything that is under way there. */
+/* The batch and the step to the GPU in one copy, behind everything that is under way there. */
 static fth_err send_batch(const fth_exec *ex) {
     fth_cuda_program *p = own_of(ex);
     const fth_batch *b = &ex->batch;
@@ -149,9 +130,11 @@ static fth_err send_batch(const fth_exec *ex) {
     fill_step(ex, host.step);
     for (int s = 0; s < 2; s++) fill_side(b, &b->side[s], &host.side[s]);
     fill_pairs(b, &host);
-    if (b->length) FTH_TRY(fill_histories(ex, p, &host));
+    int64_t entries = 0;
+    if (b->length && p->cap_history > 0) FTH_TRY(fill_histories(ex, &host, &entries));
+    const size_t bytes = (size_t)(reinterpret_cast<char *>(host.history + entries) - p->staged);
     cudaStream_t stream = gpu_of(ex)->stream;
-    CUDA_TRY(cudaMemcpyAsync(p->block, p->staged, p->block_bytes, cudaMemcpyHostToDevice, stream),
+    CUDA_TRY(cudaMemcpyAsync(p->block, p->staged, bytes, cudaMemcpyHostToDevice, stream),
              "copying a batch");
     CUDA_TRY(cudaEventRecord(p->copied, stream), "copying a batch");
     return FTH_OK;
@@ -238,17 +221,25 @@ static fth_err take_aside_scratch(const fth_exec *ex, fth_cuda_program *p) {
     return FTH_OK;
 }
 
+/* Entries of the histories that a step of generation has at most. */
+static int64_t most_history(const fth_exec *ex) {
+    for (int32_t i = 0; i < ex->graph->n_ops; i++)
+        if (ex->graph->op[i].kind == FTH_KIND_attention_cached)
+            return ex->capacity[FTH_ROWS_TGT_PAIRS];
+    return 0;
+}
+
 static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     for (int s = 0; s < 2; s++)
         p->capacity[s] = (int32_t)ex->capacity[s == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT];
     p->cap_sentences = p->capacity[0] + p->capacity[1] + 1;
+    p->cap_history = most_history(ex);
     p->block_bytes = lay_out(p, nullptr, &p->batch);
     CUDA_TRY(cudaMalloc(&p->block, p->block_bytes), "memory for a batch");
     CUDA_TRY(cudaMallocHost(&p->staged, p->block_bytes), "pinned memory for a batch");
     CUDA_TRY(cudaEventCreateWithFlags(&p->copied, cudaEventDisableTiming), "making an event");
     memset(p->staged, 0, p->block_bytes);
     lay_out(p, p->block, &p->batch);
-    p->batch.history = nullptr;
     FTH_TRY(fth_cuda_find_partners(ex->graph, &p->partner));
     FTH_TRY(take_aside_scratch(ex, p));
     FTH_TRY(fth_cuda_prepare_updates(ex->graph, p));
@@ -265,11 +256,9 @@ void fth_cuda_unprepare(fth_exec *ex) {
     fth_cuda_program *p = own_of(ex);
     if (!p) return;
     cudaStreamSynchronize(gpu_of(ex)->stream);
-    drop_graph(p);
+    if (p->graph) cudaGraphExecDestroy(p->graph);
     cudaFree(p->block);
     cudaFreeHost(p->staged);
-    cudaFree(p->batch.history);
-    cudaFreeHost(p->staged_history);
     if (p->copied) cudaEventDestroy(p->copied);
     cudaFree(p->aside_scratch);
     cudaFree(p->update_parts);

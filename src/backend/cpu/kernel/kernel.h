@@ -34,6 +34,7 @@ FTH_SCRATCH(dropout);
 FTH_SCRATCH(reduction); /* scale_shift_bwd, head_scale_bwd, mix_bwd */
 FTH_SCRATCH(xent);
 FTH_SCRATCH(update);
+FTH_SCRATCH(top);
 FTH_SCRATCH(watch_positions);
 void FTH_NAME(adam)(const fth_arenas *a, const fth_adam *args, const fth_team *team);
 void FTH_NAME(sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team);

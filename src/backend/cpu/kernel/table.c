@@ -32,6 +32,7 @@ const fth_cpu_table FTH_NAME(table) = {
                 SCRATCH(mix_bwd, reduction),
                 SCRATCH(xent, xent),
                 SCRATCH(update, update),
+                SCRATCH(top, top),
                 SCRATCH(watch_positions, watch_positions)},
     .adam = FTH_NAME(adam),
     .sum_squares = FTH_NAME(sum_squares),

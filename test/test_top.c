@@ -1,0 +1,257 @@
+/* links: harness device ref cpu */
+/* The best words of a row, exactly: every device that is here against a choice by sorting, with
+ * vocabularies of odd sizes, ties and numbers that are none. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backend/cpu/cpu.h"
+#include "base/row.h"
+#include "op_harness.h"
+
+static void assert_ok(fth_err err) {
+    if (err != FTH_OK) fail_msg("%s", fth_error_message());
+}
+
+/* ---- rows ---- */
+
+static fth_rng rng;
+
+static double normal(int i) {
+    (void)i;
+    return fth_rng_normal(&rng);
+}
+
+static double equal(int i) {
+    (void)i;
+    return -2.25;
+}
+
+static double rising(int i) {
+    return i / 64.0;
+}
+
+static double falling(int i) {
+    return -i / 64.0;
+}
+
+/* Few different numbers, zeros of both signs among them. */
+static double coarse(int i) {
+    const double x = floor(fth_rng_normal(&rng));
+    return x == 0 && i % 2 ? -0.0 : x;
+}
+
+static double sparse(int i) {
+    return i % 11 == 4 ? fth_rng_normal(&rng) : -INFINITY;
+}
+
+static double forbidden(int i) {
+    (void)i;
+    return -INFINITY;
+}
+
+static double broken(int i) {
+    return i % 3 == 1 ? (double)NAN : fth_rng_normal(&rng);
+}
+
+static double endless(int i) {
+    return i % 100 == 4 ? INFINITY : fth_rng_normal(&rng);
+}
+
+static const struct {
+    const char *name;
+    double (*number)(int i);
+    bool no_sum; /* the log of the sum of exponentials is no number */
+} rows[] = {
+    {"normal", normal, false},       {"equal", equal, false},   {"rising", rising, false},
+    {"falling", falling, false},     {"coarse", coarse, false}, {"sparse", sparse, false},
+    {"forbidden", forbidden, false}, {"broken", broken, true},  {"endless", endless, true},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* ---- what is expected ---- */
+
+typedef struct item {
+    double logit;
+    int word;
+} item;
+
+static int better_first(const void *a, const void *b) {
+    const item *x = a, *y = b;
+    if (x->logit != y->logit) return x->logit < y->logit ? 1 : -1;
+    return (x->word > y->word) - (x->word < y->word);
+}
+
+static void check_row(const char *device, const char *row, const double *x, int vocab,
+                      const double *y, int k, bool no_sum) {
+    item *all = test_malloc(sizeof *all * (size_t)vocab);
+    int n = 0;
+    double most = -INFINITY, sum = 0;
+    for (int v = 0; v < vocab; v++)
+        if (x[v] > -INFINITY) all[n++] = (item){x[v], v};
+    qsort(all, (size_t)n, sizeof *all, better_first);
+    if (n) most = all[0].logit;
+    for (int i = 0; i < n; i++) sum += exp(all[i].logit - most);
+    const double lse = n ? most + log(sum) : -INFINITY;
+    const bool right = no_sum && n
+                           ? isnan(y[TOP_LSE]) || vocab < 5
+                           : y[TOP_LSE] == lse || fabs(y[TOP_LSE] - lse) < 1e-5 + 3e-7 * fabs(lse);
+    if (!right)
+        fail_msg("%s, %s of %d: the log of the sum is %.9g, not %.9g", device, row, vocab,
+                 y[TOP_LSE], lse);
+    for (int i = 0; i < k; i++) {
+        const double logit = i < n ? all[i].logit : -INFINITY, word = i < n ? all[i].word : -1;
+        if (y[TOP_BEST + i] != logit || y[TOP_BEST + k + i] != word)
+            fail_msg("%s, %s of %d: number %d of %d is word %g with %.9g, not %g with %.9g", device,
+                     row, vocab, i, k, y[TOP_BEST + k + i], y[TOP_BEST + i], word, logit);
+    }
+    test_free(all);
+}
+
+/* ---- devices ---- */
+
+/* What a device holds of a number. */
+static double held(fth_dtype type, double x) {
+    if (type == FTH_F64) return x;
+    float f = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if (type == FTH_BF16 && isfinite(f)) bits &= 0xffff0000u;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static void make_trial(fth_trial *t, const fth_op_case *c, fth_dtype type, int vocab, int k) {
+    *t = (fth_trial){.from = c};
+    fth_graph_init(&t->graph);
+    fth_rng_init(&t->rng, 1, 0);
+    fth_rng_init(&rng, (uint64_t)vocab, 0);
+    int32_t *asked = fth_arena_alloc(&t->graph.arena, sizeof *asked * N_ROWS * 2);
+    int32_t *zeros = fth_arena_alloc(&t->graph.arena, sizeof *zeros * N_ROWS);
+    int32_t *offsets = fth_arena_alloc(&t->graph.arena, sizeof *offsets * 2);
+    assert_true(asked && zeros && offsets);
+    offsets[0] = 0;
+    offsets[1] = N_ROWS;
+    for (int r = 0; r < N_ROWS; r++) {
+        asked[r] = r % 4 == 3 ? -1 : r * 7919 % vocab;
+        zeros[r] = 0;
+    }
+    t->batch.n_sent = 1;
+    t->batch.side[FTH_TGT] = (fth_packed_side){N_ROWS, N_ROWS, zeros, zeros, asked, offsets, zeros};
+    t->rows[FTH_ROWS_TGT] = N_ROWS;
+    t->capacity[FTH_ROWS_TGT] = N_ROWS + 2;
+    fth_val x = fth_trial_input(t, FTH_ROWS_TGT, vocab, FTH_REAL);
+    assert_ok(t->graph.err);
+    for (int r = 0; r < N_ROWS; r++)
+        for (int v = 0; v < vocab; v++) t->host[x][r * vocab + v] = held(type, rows[r].number(v));
+    fth_op *op = fth_graph_op(&t->graph, FTH_KIND_top, TOP_N_IN, TOP_N_OUT);
+    assert_non_null(op);
+    op->in[TOP_X] = x;
+    fth_trial_output(t, op, TOP_Y, x, TOP_BEST + 2 * k, FTH_FULL);
+    assert_ok(t->graph.err);
+}
+
+static void check_device(const char *name, fth_device *dev, fth_tail tail) {
+    static const int vocabs[] = {1, 5, 33, 1000, 32769, 50304}, ks[] = {1, 2, 9, FTH_TOP_MOST};
+    fth_op_case c = {.name = "top"};
+    fth_trial *t = test_malloc(sizeof *t);
+    for (size_t i = 0; i < sizeof vocabs / sizeof *vocabs; i++)
+        for (size_t j = 0; j < sizeof ks / sizeof *ks; j++) {
+            const int vocab = vocabs[i], k = ks[j], width = TOP_BEST + 2 * k;
+            make_trial(t, &c, dev->real, vocab, k);
+            const fth_val x = t->graph.op[0].in[TOP_X], y = t->graph.op[0].out[TOP_Y];
+            const int32_t *asked = t->batch.side[FTH_TGT].targets;
+            double *result[FTH_TRIAL_VALUES] = {0};
+            fth_arena arena;
+            fth_arena_init(&arena);
+            assert_ok(fth_harness_run(dev, t, 0, 1, tail, &arena, result));
+            for (int r = 0; r < N_ROWS; r++) {
+                const double *in = t->host[x] + r * vocab, *out = result[y] + r * width;
+                check_row(name, rows[r].name, in, vocab, out, k, rows[r].no_sum);
+                const double wanted = asked[r] < 0 ? 0 : in[asked[r]];
+                if (out[TOP_ASKED] != wanted && !(isnan(wanted) && isnan(out[TOP_ASKED])))
+                    fail_msg("%s, %s of %d: the word asked for has %.9g, not %.9g", name,
+                             rows[r].name, vocab, out[TOP_ASKED], wanted);
+            }
+            fth_arena_fini(&arena);
+            fth_trial_fini(t);
+        }
+    test_free(t);
+    dev->backend->close(dev);
+}
+
+static void on_ref(void **state) {
+    (void)state;
+    fth_device *dev = NULL;
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &dev));
+    check_device("ref", dev, FTH_TAIL_KEPT);
+}
+
+static void on_cpu(void **state) {
+    (void)state;
+    static const char *const isas[] = {"plain", "avx2", "avx512"};
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        for (int threads = 1; threads <= 3; threads++) {
+            const fth_precision precision = threads == 2 ? FTH_PREC_BF16 : FTH_FP32;
+            fth_device *dev = NULL;
+            if (fth_cpu_open_isa(isas[i], precision, threads, &dev) != FTH_OK) continue;
+            check_device(isas[i], dev, FTH_TAIL_KEPT);
+        }
+}
+
+static void on_cuda(void **state) {
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const fth_backend *cuda = fth_backend_cuda();
+        fth_device *dev = NULL;
+        if (!cuda || cuda->open(cuda, bf16 ? FTH_PREC_BF16 : FTH_FP32, 1, &dev) != FTH_OK) {
+            print_message("skipped: %s\n", cuda ? fth_error_message() : "no device cuda");
+            skip();
+        }
+        check_device(bf16 ? "cuda bf16" : "cuda", dev, FTH_TAIL_FREE);
+    }
+}
+
+/* ---- one row on the host ---- */
+
+/* Sums of numbers far from 0, and of more than are summed up in floats. */
+static void sums_of_exponentials(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int n;
+        float offset, scale;
+    } cases[] = {{"one", 1, 3, 0},          {"fifteen", 15, 0, 1},     {"large", 40, 300, 5},
+                 {"small", 1000, -2000, 9}, {"many", 70001, 0, 1e-3f}, {"wide", 5000, 0, 40},
+                 {"all the same", 33, 7, 0}};
+    fth_rng r;
+    fth_rng_init(&r, 3, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float *x = test_malloc(sizeof *x * (size_t)cases[i].n);
+        double most = -INFINITY, sum = 0;
+        for (int k = 0; k < cases[i].n; k++) {
+            x[k] = cases[i].offset + cases[i].scale * (float)fth_rng_normal(&r);
+            most = fmax(most, x[k]);
+        }
+        for (int k = 0; k < cases[i].n; k++) sum += exp(x[k] - most);
+        const double wanted = most + log(sum), got = fth_row_lse(x, cases[i].n);
+        if (!(fabs(got - wanted) <= 3e-7 * fabs(wanted) + 1e-6))
+            fail_msg("%s: %.9g, not %.9g", cases[i].name, got, wanted);
+        test_free(x);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(on_ref),
+        cmocka_unit_test(on_cpu),
+        cmocka_unit_test(on_cuda),
+        cmocka_unit_test(sums_of_exponentials),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
