@@ -30,7 +30,8 @@ FTH_OPTIONS(fth_device_options, "device", DEVICE_OPTIONS)
     X(STR, adam_betas, "0.9,0.98", FTH_SHOWN_AS("B1,B2"), "decay of Adam's two averages")          \
     X(F64, adam_eps, "1e-8", FTH_ABOVE(0), "added to the root of Adam's second average")           \
     X(F64, weight_decay, "0.0001", FTH_MIN(0), "decoupled, of every parameter")                    \
-    X(F64, clip_norm, "0", FTH_MIN(0), "largest gradient norm; 0: no clipping")                    \
+    X(F64, clip_norm, "0", FTH_MIN(0),                                                             \
+      "largest gradient norm; 0: no clipping, and no memory for the gradients of layers")          \
     X(F64, label_smoothing, "0", FTH_BELOW(0, 1), "share of the target spread over all words")
 FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
 
