@@ -394,7 +394,7 @@ static void lists_of_a_gpu(void **state) {
     (void)state;
     fth_device *gpu = NULL;
     if (fth_device_open("cuda", "fp32", 1, &gpu) != FTH_OK) {
-        print_message("skipped: %s\n", fth_error_message());
+        print_message("the GPU is left out: %s\n", fth_error_message());
         skip();
     }
     fth_device_close(gpu);

@@ -210,7 +210,8 @@ static void on_cuda(void **state) {
         const fth_backend *cuda = fth_backend_cuda();
         fth_device *dev = NULL;
         if (!cuda || cuda->open(cuda, bf16 ? FTH_PREC_BF16 : FTH_FP32, 1, &dev) != FTH_OK) {
-            print_message("skipped: %s\n", cuda ? fth_error_message() : "no device cuda");
+            print_message("the GPU is left out: %s\n",
+                          cuda ? fth_error_message() : "no device cuda");
             skip();
         }
         check_device(bf16 ? "cuda bf16" : "cuda", dev, FTH_TAIL_FREE);

@@ -111,6 +111,9 @@ struct fth_backend {
     /* How many elements updates inside of a program (early.h) should come in at least: where a kernel
      * takes as long to start as to update a small matrix. 0: one matrix at a time. */
     int64_t update_together;
+    /* Outputs of layer norms are made again for the backward in any case: where that takes no longer
+     * than writing and reading them. */
+    bool norms_again;
     /* Called when a program is made and freed: a place for captured graphs and the like. */
     fth_err (*prepare)(fth_exec *ex);
     void (*unprepare)(fth_exec *ex);

@@ -117,16 +117,23 @@ static int64_t owned_bytes(const fth_program *p) {
     return bytes;
 }
 
+static bool has_backward(const fth_graph *g) {
+    return g->n_ops > 0 && g->op[g->n_ops - 1].backward;
+}
+
 static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
     fth_plan_spec plan = {.real_size = fth_dtype_size(dev->real),
                           .full_size = fth_dtype_size(dev->full),
+                          .norms_again = dev->backend->norms_again && has_backward(&p->graph),
                           .lag = dev->backend->lag};
     memcpy(plan.capacity, spec->capacity, sizeof plan.capacity);
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
-    if (spec->budget <= 0) return fth_plan_make(&p->graph, &plan, &p->plan);
-    int64_t left = spec->budget - p->exec.scratch_bytes - owned_bytes(p);
-    if (spec->lender) left = spec->lender->plan.bytes; /* what it has costs nothing */
+    if (spec->budget <= 0 && !plan.norms_again) return fth_plan_make(&p->graph, &plan, &p->plan);
+    int64_t left = INT64_MAX;
+    if (spec->budget > 0) left = spec->budget - p->exec.scratch_bytes - owned_bytes(p);
+    if (spec->budget > 0 && spec->lender)
+        left = spec->lender->plan.bytes; /* what it has costs nothing */
     return fth_plan_within(&p->graph, &plan, left, &p->plan, &p->recomputed);
 }
 

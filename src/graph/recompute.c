@@ -344,9 +344,11 @@ static fth_err least_thrift(fth_graph *g, const fth_plan_spec *spec, int64_t bud
 fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget, fth_plan *out,
                         int32_t *layers) {
     *layers = 0;
-    FTH_TRY(fth_plan_make(g, spec, out));
-    if (out->bytes <= budget) return FTH_OK;
-    fth_plan_fini(out);
+    if (!spec->norms_again) {
+        FTH_TRY(fth_plan_make(g, spec, out));
+        if (out->bytes <= budget) return FTH_OK;
+        fth_plan_fini(out);
+    }
     bool fits;
     FTH_TRY(least_thrift(g, spec, budget, &fits, out));
     if (fits) return FTH_OK;

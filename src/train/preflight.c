@@ -104,7 +104,9 @@ static fth_err plan_bytes(flight *f) {
     fth_capacities(&f->size, how.capacity);
     FTH_TRY(fth_update_graph(&f->model, f->device, &f->spec->recipe, NULL,
                              f->size.early ? &early : NULL, &graph, &outputs));
-    fth_err err = fth_plan_make(&graph, &how, &plan);
+    fth_err err = FTH_OK;
+    if (f->device->backend->norms_again) err = fth_graph_thrift(&graph, (fth_thrift){0});
+    if (err == FTH_OK) err = fth_plan_make(&graph, &how, &plan);
     f->out->activation_bytes = plan.bytes;
     f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.early ? early.grads : n, true);
     fth_plan_fini(&plan);

@@ -198,6 +198,7 @@ static const fth_backend cpu_backend = {
     .zero = fth_cpu_zero,
     .memory = fth_cpu_memory,
     .run = run,
+    .norms_again = true,
     .quantize = quantize,
     .prepare = fth_cpu_pack,
     .unprepare = fth_cpu_unpack,
