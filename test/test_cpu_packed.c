@@ -150,6 +150,9 @@ static void open_map(map *p, int how, const char *isa, fth_precision precision, 
     op->in[LINEAR_X] = X, op->in[LINEAR_W] = W, op->in[LINEAR_B] = B;
     op->out[LINEAR_Y] = Y;
     op->u.linear.act = act;
+    fth_op *second = fth_graph_op(&p->graph, FTH_KIND_linear, 3, 2); /* is not run */
+    memcpy(second->in, (fth_val[]){X, W, 0}, 3 * sizeof *second->in);
+    op = &p->graph.op[0];
     const int64_t capacity[FTH_N_EXTENTS] = {0};
     const int64_t bytes =
         p->dev->backend->scratch[FTH_KIND_linear](p->dev, &p->graph, op, capacity);
@@ -159,11 +162,17 @@ static void open_map(map *p, int how, const char *isa, fth_precision precision, 
     if (how == IN_PANELS) assert_ok(fth_cpu_pack_panels(&p->ex));
     assert_true((fth_packed_int8(&p->ex, W) != NULL) == (how == IN_8_BITS));
     assert_true((fth_packed_panels(&p->ex, W) != NULL) == (how == IN_PANELS));
+    /* two read the weights; they are packed once, and not much larger than they are */
+    const int64_t least = how == IN_8_BITS ? n * k : n * k * (int64_t)fth_dtype_size(p->dev->real);
+    const int64_t padded =
+        (n + 63) / 64 * 64 * ((k + 127) / 128 * 128) * (how == IN_8_BITS ? 1 : 4);
+    assert_in_range(p->ex.own_bytes, least, padded + 16 * (n + 64));
 }
 
 static void close_map(map *p) {
     p->dev->backend->unprepare(&p->ex);
     assert_null(p->ex.own);
+    assert_int_equal(p->ex.own_bytes, 0);
     for (int v = 1; v < N_VALUES; v++) p->dev->backend->release(p->dev, p->tensor[v].data);
     p->dev->backend->release(p->dev, p->ex.scratch);
     fth_graph_fini(&p->graph);

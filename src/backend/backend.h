@@ -48,7 +48,8 @@ typedef struct fth_exec {
     fth_step step;
     void *scratch; /* shared by all kernels, each uses it only while it runs */
     int64_t scratch_bytes;
-    void *own; /* what the backend's prepare made */
+    void *own;         /* what the backend's prepare made */
+    int64_t own_bytes; /* of the device's memory, that it takes beside arena and scratch */
 } fth_exec;
 
 /* The tensor of an operand, NULL when it is absent. A program always has tensors; said here, since

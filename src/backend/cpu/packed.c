@@ -14,6 +14,12 @@ static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for packed weights");
 }
 
+static fth_err take_memory(fth_exec *ex, fth_packed *q, int64_t bytes) {
+    FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
+    ex->own_bytes = bytes;
+    return FTH_OK;
+}
+
 /* ---- 8 bits ---- */
 
 typedef struct packing {
@@ -66,7 +72,7 @@ static fth_err quantize(fth_exec *ex, const fth_int8_path *path) {
     int64_t widest = 0;
     const int64_t bytes = find_maps(ex, q, &widest);
     if (bytes == 0) return FTH_OK;
-    FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
+    FTH_TRY(take_memory(ex, q, bytes));
     float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads + 1));
     if (!rows) return no_memory();
     char *at = q->data;
@@ -130,6 +136,21 @@ static void panels_part(const fth_team *team, void *context) {
         p->shape.table->pack_panels(p->from, mine, p->to);
 }
 
+/* Bytes of the panels of all maps, those that two operations read counted once. */
+static int64_t all_panels_bytes(const fth_exec *ex, const shape *s, fth_packed *q) {
+    const fth_graph *g = ex->graph;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        const fth_tensor *w = weights_of(ex, &g->op[i]);
+        void **panels = w ? &q->panels[g->op[i].in[LINEAR_W]] : NULL;
+        if (!w || *panels) continue;
+        bytes += panels_bytes(s, w);
+        *panels = q; /* seen */
+    }
+    memset(q->panels, 0, sizeof *q->panels * (size_t)g->n_values);
+    return bytes;
+}
+
 /* Maps lie in the order in which they are read. */
 fth_err fth_cpu_pack_panels(fth_exec *ex) {
     fth_cpu *cpu = (fth_cpu *)ex->device;
@@ -138,13 +159,9 @@ fth_err fth_cpu_pack_panels(fth_exec *ex) {
     if (q) q->panels = calloc((size_t)g->n_values, sizeof *q->panels);
     if (!q || !q->panels) return no_memory();
     const shape shape_ = {cpu->table, cpu->pairs};
-    int64_t bytes = 0;
-    for (int32_t i = 0; i < g->n_ops; i++) {
-        const fth_tensor *w = weights_of(ex, &g->op[i]);
-        if (w) bytes += panels_bytes(&shape_, w); /* enough, also where two read the same */
-    }
+    const int64_t bytes = all_panels_bytes(ex, &shape_, q);
     if (bytes == 0) return FTH_OK;
-    FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
+    FTH_TRY(take_memory(ex, q, bytes));
     char *at = q->data;
     for (int32_t i = 0; i < g->n_ops; i++) {
         const fth_tensor *w = weights_of(ex, &g->op[i]);
@@ -180,4 +197,5 @@ void fth_cpu_unpack(fth_exec *ex) {
     free(q->panels);
     free(q);
     ex->own = NULL;
+    ex->own_bytes = 0;
 }

@@ -14,9 +14,15 @@ typedef struct product {
     fth_graph graph;
     fth_exec ex;
     fth_tensor tensor[N_VALUES];
+    char *arena; /* all of them and scratch, as programs have it: large pieces get huge pages */
+    int64_t arena_bytes, used;
 } product;
 
 /* ---- making ---- */
+
+static int64_t whole_pages(int64_t bytes) {
+    return (bytes + 4095) / 4096 * 4096;
+}
 
 static fth_err make_value(product *p, fth_storage storage, int64_t rows, int64_t width,
                           fth_class class) {
@@ -29,18 +35,25 @@ static fth_err make_value(product *p, fth_storage storage, int64_t rows, int64_t
     fth_tensor *t = &p->tensor[v];
     *t = (fth_tensor){.ld = width, .rows = rows, .width = (int32_t)width, .extent = FTH_ROWS_FIXED};
     t->dtype = class == FTH_REAL ? p->dev->real : p->dev->full;
-    const int64_t n = rows * width;
-    FTH_TRY(p->dev->backend->alloc(p->dev, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
+    p->arena_bytes += whole_pages(rows * width * (int64_t)fth_dtype_size(t->dtype));
+    return FTH_OK;
+}
+
+/* Places a tensor and fills it with numbers from 0.5 to 2, in bf16 and fp32 alike. */
+static void place_value(product *p, fth_val v) {
+    fth_tensor *t = &p->tensor[v];
+    const int64_t n = t->rows * t->width;
+    t->data = p->arena + p->used;
+    p->used += whole_pages(n * (int64_t)fth_dtype_size(t->dtype));
     fth_rng r;
     fth_rng_init(&r, 1, (uint64_t)v);
-    for (int64_t i = 0; i < n; i++) { /* 0.5 to 2 in bf16 and fp32 alike */
+    for (int64_t i = 0; i < n; i++) {
         const uint32_t bits = 0x3f000000u + ((uint32_t)fth_rng_below(&r, 256) << 16);
         if (t->dtype == FTH_F32)
             memcpy((float *)t->data + i, &bits, sizeof bits);
         else
             ((uint16_t *)t->data)[i] = (uint16_t)(bits >> 16);
     }
-    return FTH_OK;
 }
 
 static fth_err make_op(product *p, fth_kind kind, const fth_val *in, int n_in, const fth_val *out,
@@ -58,6 +71,7 @@ static fth_err make_op(product *p, fth_kind kind, const fth_val *in, int n_in, c
 static fth_err make_product(product *p, const fth_product_shape *s) {
     fth_graph_init(&p->graph);
     const int64_t m = s->rows, k = s->k, n = s->n;
+    void *arena;
     FTH_TRY(make_value(p, FTH_IN_ARENA, m, k, FTH_REAL));
     FTH_TRY(make_value(p, FTH_IN_PARAM, n, k, FTH_REAL));
     FTH_TRY(make_value(p, FTH_IN_PARAM, 1, n, FTH_FULL));
@@ -70,7 +84,10 @@ static fth_err make_product(product *p, const fth_product_shape *s) {
     FTH_TRY(make_op(p, FTH_KIND_linear, (fth_val[]){X, W, B}, 3, (fth_val[]){Y, 0}, 2));
     FTH_TRY(make_op(p, FTH_KIND_linear_dx, (fth_val[]){DY, W, 0, 0}, 4, (fth_val[]){DX}, 1));
     FTH_TRY(make_op(p, FTH_KIND_linear_dw, (fth_val[]){DY, X}, 2, (fth_val[]){DW, DB}, 2));
-    FTH_TRY(p->dev->backend->alloc(p->dev, p->ex.scratch_bytes, &p->ex.scratch));
+    FTH_TRY(p->dev->backend->alloc(p->dev, p->arena_bytes + p->ex.scratch_bytes, &arena));
+    p->arena = arena;
+    for (fth_val v = 1; v < N_VALUES; v++) place_value(p, v);
+    p->ex.scratch = p->arena + p->used;
     FTH_TRY(p->dev->backend->prepare(&p->ex));
     /* so few rows are those of steps of generation */
     return m <= FTH_PANEL_ROWS && !p->ex.own ? fth_cpu_pack_panels(&p->ex) : FTH_OK;
@@ -78,9 +95,7 @@ static fth_err make_product(product *p, const fth_product_shape *s) {
 
 static void free_product(product *p) {
     if (p->ex.own) p->dev->backend->unprepare(&p->ex);
-    for (int v = 1; v < N_VALUES; v++)
-        if (p->tensor[v].data) p->dev->backend->release(p->dev, p->tensor[v].data);
-    if (p->ex.scratch) p->dev->backend->release(p->dev, p->ex.scratch);
+    if (p->arena) p->dev->backend->release(p->dev, p->arena);
     fth_graph_fini(&p->graph);
 }
 
