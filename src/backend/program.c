@@ -359,7 +359,7 @@ const fth_graph *fth_program_graph(const fth_program *p) {
 }
 
 int64_t fth_program_bytes(const fth_program *p) {
-    return p->bytes;
+    return p->bytes + p->exec.own_bytes;
 }
 
 int64_t fth_program_arena_bytes(const fth_program *p) {
