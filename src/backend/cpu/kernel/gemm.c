@@ -25,7 +25,7 @@ int64_t FTH_NAME(gemm_own_bytes)(void) {
 
 /* ---- after the product ---- */
 
-void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
+void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n, int64_t l,
                                float *restrict_ acc) {
     if (g->bias) {
         const float *bias = g->bias + j;
@@ -60,7 +60,7 @@ void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
     }
     if (g->c_full.data) {
         float *c = g->c_full.data + row * g->c_full.ld + j;
-        if (g->accumulate) {
+        if (gemm_adds(g, l)) {
 #pragma omp simd
             for (int64_t i = 0; i < n; i++) c[i] += acc[i];
         } else {
@@ -103,7 +103,7 @@ static full_rows direct_c(const gemm *g) {
 static gemm_tile direct_tile(const gemm *g, const block *b, int64_t row, int64_t column) {
     const full_rows c = direct_c(g);
     gemm_tile t = {.c = c.data + row * c.ld + column, .ldc = c.ld};
-    if (b->k.begin > 0 || g->accumulate) {
+    if (b->k.begin > 0 || gemm_adds(g, 0)) {
         t.addend = t.c;
         t.ld_addend = t.ldc;
     } else if (g->bias) {
@@ -194,7 +194,7 @@ static void multiply_block(const gemm *g, const work *w, const block *b) {
 static void finish_block(const gemm *g, const work *w, const block *b) {
     for (int64_t row = b->rows.begin; row < b->rows.end && !w->direct; row++)
         FTH_NAME(gemm_finish_row)
-    (g, row, b->columns.begin, b->columns.end - b->columns.begin,
+    (g, row, b->columns.begin, b->columns.end - b->columns.begin, b->k.begin,
      w->acc + (row - b->rows.begin) * BLOCK_COLUMNS);
 }
 

@@ -22,6 +22,7 @@ typedef struct gemm {
     rows c;                      /* [m, n] the result in the type of activations, or */
     full_rows c_full;            /* the result as floats */
     bool accumulate;             /* c_full += A B, A by columns, and nothing of bias ... pre */
+    bool fresh;                  /* accumulate: c_full = A B, whatever it holds */
     const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: there is none */
 } gemm;
 
@@ -29,8 +30,14 @@ typedef struct gemm {
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own);
 int64_t FTH_NAME(gemm_own_bytes)(void);
 
-/* What remains to be done for columns [j, j + n) of a row whose sums are in acc. */
-void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
+/* Whether the block of k that begins at l is added to c_full. */
+static inline bool gemm_adds(const gemm *g, int64_t l) {
+    return g->accumulate && (l > 0 || !g->fresh);
+}
+
+/* What remains to be done for columns [j, j + n) of a row whose sums over the block of k at l are in
+ * acc; l matters to accumulate alone. */
+void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n, int64_t l,
                                float *restrict_ acc);
 
 /* The same for few rows of A, both factors in rows (b_by_column). */

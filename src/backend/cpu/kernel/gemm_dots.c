@@ -98,7 +98,7 @@ static void dots_block(const gemm *g, int64_t j, int64_t n, float *acc) {
                 dots_of(high, n - c, &d);
             }
         }
-    for (int64_t i = 0; i < g->m; i++) FTH_NAME(gemm_finish_row)(g, i, j, n, acc + i * BLOCK);
+    for (int64_t i = 0; i < g->m; i++) FTH_NAME(gemm_finish_row)(g, i, j, n, 0, acc + i * BLOCK);
 }
 
 /* own: [GEMM_FEW_ROWS][BLOCK] floats at least */

@@ -57,7 +57,7 @@ void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_share ro
             const int64_t column = p * FTH_PAIRS_COLUMNS;
             multiply_panel(g, &b, (const real *)panels + p * size);
             for (int64_t i = 0; i < b.n_rows; i++) FTH_NAME(gemm_finish_row)
-            (g, b.row + i, column, least(FTH_PAIRS_COLUMNS, g->n - column),
+            (g, b.row + i, column, least(FTH_PAIRS_COLUMNS, g->n - column), 0,
              b.c + i * FTH_PAIRS_COLUMNS);
         }
     }

@@ -179,7 +179,7 @@ static void multiply_share(const gemm *g, const real *b, fth_share rows_, fth_sh
                 multiply_block(g, &w, b + p * size + l * NR, row, high, l,
                                g->k - l < DEPTH ? g->k - l : DEPTH);
             for (int64_t i = 0; i < high; i++)
-                FTH_NAME(gemm_finish_row)(g, row + i, column, n, sums + i * NR);
+                FTH_NAME(gemm_finish_row)(g, row + i, column, n, 0, sums + i * NR);
         }
     }
 }

@@ -113,6 +113,7 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
     own.a.data += mine.begin * g->a.ld;
     own.b.data += mine.begin * g->b.ld;
     own.c_full = part;
+    own.fresh = false;
     memset(part.data, 0, sizeof *part.data * (size_t)thin_floats(g->m, g->n));
     if (g->c_full.data) FTH_NAME(gemm)
     (&own, &(fth_team){.n_threads = 1},
@@ -121,8 +122,7 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
 }
 
 /* A thread's share of dW and db gets what the threads have added up, in their order. */
-static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, float *db,
-                      bool adds) {
+static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, float *db) {
     const fth_share mine = fth_team_share(team, g->m, 1);
     for (int thread = 0; thread < team->n_threads; thread++) {
         const full_rows part = thin_part(ex, g, thread);
@@ -130,7 +130,7 @@ static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, f
         for (int64_t i = mine.begin; g->c_full.data && i < mine.end; i++) {
             float *restrict_ to = g->c_full.data + i * g->c_full.ld;
             const float *restrict_ from = part.data + i * part.ld;
-            if (!adds && thread == 0) memset(to, 0, sizeof *to * (size_t)g->n);
+            if (g->fresh && thread == 0) memset(to, 0, sizeof *to * (size_t)g->n);
 #pragma omp simd
             for (int64_t j = 0; j < g->n; j++) to[j] += from[j];
         }
@@ -138,12 +138,11 @@ static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, f
     }
 }
 
-/* A dW that is not added to begins with zeros. */
+/* Without rows there is no product, but a dW that is not added to gets its zeros. */
 static void clear_share(const gemm *g, const fth_team *team) {
     const fth_share mine = fth_team_share(team, g->m, 1);
     for (int64_t i = mine.begin; i < mine.end; i++)
         memset(g->c_full.data + i * g->c_full.ld, 0, sizeof(float) * (size_t)g->n);
-    fth_team_wait(team);
 }
 
 FTH_PART(linear_dw) {
@@ -155,16 +154,16 @@ FTH_PART(linear_dw) {
                     .b = rows_of(ex, op->in[LINEAR_DW_X]),
                     .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
                     .accumulate = true,
+                    .fresh = !fth_adds_to(ex, op->out[LINEAR_DW_DW]),
                     .pairs = pairs_of(ex)};
     float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
-    const bool adds = fth_adds_to(ex, op->out[LINEAR_DW_DW]);
     if (is_thin(ex->device, g.m, g.n)) {
         thin_rows(ex, &g, team, db != NULL);
         fth_team_wait(team);
-        thin_sums(ex, &g, team, db, adds);
+        thin_sums(ex, &g, team, db);
         return;
     }
-    if (g.c_full.data && !adds) clear_share(&g, team);
+    if (g.c_full.data && g.fresh && g.k == 0) clear_share(&g, team);
     if (g.c_full.data) gemm_in_scratch(ex, &g, team);
     if (db) column_sums(g.a, g.k, fth_team_share(team, g.m, 16), db);
 }

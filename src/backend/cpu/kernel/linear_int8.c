@@ -69,7 +69,7 @@ static void finish_panel(const gemm *g, const fth_int8 *w, const areas *s, bool 
 #pragma omp simd
         for (int64_t c = 0; c < FTH_INT8_COLUMNS; c++)
             acc[c] = (float)(sums[c] - (biased ? offset[c] : 0)) * (by_row * by_column[c]);
-        FTH_NAME(gemm_finish_row)(g, row + i, j, n, acc);
+        FTH_NAME(gemm_finish_row)(g, row + i, j, n, 0, acc);
     }
 }
 
