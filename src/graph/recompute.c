@@ -28,9 +28,10 @@ typedef struct rewrite {
     int32_t n_out, cap_out;
 } rewrite;
 
-/* Groups are numbered from the bottom of the model: the encoder's, then the decoder's. */
+/* Groups are numbered from the bottom of the model: the encoder's, then the decoder's. An update may
+ * stand among the operations of another layer and reads nothing of its own layer's forward. */
 static int32_t segment_of(const rewrite *w, const fth_op *op) {
-    if (op->layer < 0 || op->stack == FTH_NO_STACK) return -1;
+    if (op->layer < 0 || op->stack == FTH_NO_STACK || op->kind == FTH_KIND_update) return -1;
     int32_t before = 0;
     if (op->stack == FTH_DECODER) before = (w->depth[0] + w->how.group - 1) / w->how.group;
     int32_t s = before + op->layer / w->how.group;
