@@ -124,8 +124,7 @@ static fth_err gather(pass *p) {
     for (int32_t k = 0; k < p->n; k++) order[k] = &p->found[k];
     qsort(order, (size_t)p->n, sizeof *order, by_last);
     int64_t elements = 0;
-    int32_t moved = 0,
-            group = 0; /* those before `moved` have their place; where this group begins */
+    int32_t moved = 0, group = 0; /* how many have their place; where this group begins */
     for (int32_t k = 0; k < p->n; k++) {
         elements += order[k]->range.end - order[k]->range.begin;
         if (elements < p->spec->together && k + 1 < p->n) continue;

@@ -171,8 +171,10 @@ static void multiply(const gemm *g, const block *b) {
 }
 
 static void finish(const gemm *g, const block *b) {
-    for (int64_t i = 0; i < b->n_rows; i++) FTH_NAME(gemm_finish_row)
-    (g, b->row + i, b->column, b->n_columns, b->l, b->c + i * MOST_COLUMNS);
+    for (int64_t i = 0; i < b->n_rows; i++) {
+        float *sums = b->c + i * MOST_COLUMNS;
+        FTH_NAME(gemm_finish_row)(g, b->row + i, b->column, b->n_columns, b->l, sums);
+    }
 }
 
 void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own) {
