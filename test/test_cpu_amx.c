@@ -117,7 +117,7 @@ static int64_t reg(const ucontext_t *u, int n) {
     return u->uc_mcontext.gregs[names[n]];
 }
 
-/* at: the operand's first byte; next: bytes of the instruction before it. */
+/* at: the operand's first byte; p: the instruction's. */
 static operand memory_operand(const ucontext_t *u, const unsigned char *at,
                               const unsigned char *p) {
     const int mode = at[0] >> 6, low = at[0] & 7, x = p[1] & 0x40 ? 0 : 8, b = p[1] & 0x20 ? 0 : 8;

@@ -266,7 +266,7 @@ static void telemetry_sees_the_same(void **state) {
             assert_ok(fth_telemetry_new(&m[early].trainer, &size, &w[early]));
             const fth_batch *batch = &m[early].store.batch;
             for (int64_t t = 1; t <= 3; t++)
-                assert_ok(fth_telemetry_update(w[early], t, &batch, 1, true, &u));
+                assert_ok(fth_telemetry_update(w[early], t, &batch, 1, &u));
         }
         const int32_t n = fth_telemetry_sublayers(w[0]) * FTH_N_QUANTITIES;
         const float *a = fth_telemetry_row_at(w[0], 0)->value;

@@ -49,7 +49,7 @@ static float *train(const fth_config *c, const char *device, int64_t budget, int
     for (int64_t t = 1; t <= 6; t++) {
         fth_update u;
         if (k > 0 && (t == 1 || t % k == 0))
-            assert_ok(fth_telemetry_update(w.telemetry, t, batches, 2, true, &u));
+            assert_ok(fth_telemetry_update(w.telemetry, t, batches, 2, &u));
         else
             assert_ok(fth_trainer_update(&w.m.trainer, t, batches, 2, &u));
         assert_true(u.finite);
@@ -112,7 +112,7 @@ static void one_row(watched *w, const fth_config *c, const char *device) {
     const fth_batch *batch = &w->m.store.batch;
     fth_update u;
     open_watched(w, c, device, 2, 0);
-    assert_ok(fth_telemetry_update(w->telemetry, 1, &batch, 1, true, &u));
+    assert_ok(fth_telemetry_update(w->telemetry, 1, &batch, 1, &u));
 }
 
 static void backends_agree_and_parts_add_up(void **state) {
@@ -309,7 +309,7 @@ static void updates_are_measured(void **state) {
         fth_update u;
         for (int64_t t = 1; t <= 3; t++) {
             assert_ok(fth_arena_get(w.m.device, w.m.trainer.arenas.master, n, before));
-            assert_ok(fth_telemetry_update(w.telemetry, t, &batch, 1, true, &u));
+            assert_ok(fth_telemetry_update(w.telemetry, t, &batch, 1, &u));
         }
         assert_ok(fth_arena_get(w.m.device, w.m.trainer.arenas.master, n, after));
         double change = 0, size_before = 0;
@@ -343,7 +343,7 @@ static void the_last_rows_are_kept(void **state) {
     assert_int_equal(fth_telemetry_rows(w.telemetry), 0);
     for (int64_t t = 1; t <= 70; t++) {
         fth_update u;
-        assert_ok(fth_telemetry_update(w.telemetry, t, &batch, 1, true, &u));
+        assert_ok(fth_telemetry_update(w.telemetry, t, &batch, 1, &u));
     }
     assert_int_equal(fth_telemetry_rows(w.telemetry), 64);
     assert_int_equal(fth_telemetry_row_at(w.telemetry, 0)->update, 70);

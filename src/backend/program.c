@@ -118,7 +118,9 @@ static int64_t owned_bytes(const fth_program *p) {
 }
 
 static bool has_backward(const fth_graph *g) {
-    return g->n_ops > 0 && g->op[g->n_ops - 1].backward;
+    for (int32_t i = g->n_ops - 1; i >= 0; i--)
+        if (g->op[i].backward) return true;
+    return false;
 }
 
 static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {

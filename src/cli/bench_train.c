@@ -78,7 +78,7 @@ static fth_err measure(bench *b) {
         if (i == warm || (i > warm && cpu < b->least_cpu)) b->least_cpu = cpu;
         if (!b->telemetry) continue;
         start = fth_bench_now();
-        FTH_TRY(fth_telemetry_update(b->telemetry, i + 1, &batch, 1, true, &u));
+        FTH_TRY(fth_telemetry_update(b->telemetry, i + 1, &batch, 1, &u));
         if (i >= warm) b->watched[i - warm] = fth_bench_now() - start;
     }
     return FTH_OK;

@@ -282,7 +282,7 @@ static double largest(const flight *f, fth_quantity q) {
 static fth_err one_update(flight *f, int64_t t, fth_dash *d, bool *finite) {
     fth_update u;
     FTH_TRY(next_batches(f));
-    FTH_TRY(fth_telemetry_update(f->telemetry, t, f->batches, (int)f->spec->update_freq, true, &u));
+    FTH_TRY(fth_telemetry_update(f->telemetry, t, f->batches, (int)f->spec->update_freq, &u));
     *finite = u.finite;
     if (!u.finite) return FTH_OK;
     if (d->updates == 0) {
@@ -330,7 +330,7 @@ static fth_err measure_start(flight *f) {
     const fth_batch *batch = probe_batch(f);
     fth_update u;
     FTH_TRY(restart(f));
-    FTH_TRY(fth_telemetry_update(f->telemetry, 1, &batch, 1, true, &u));
+    FTH_TRY(fth_telemetry_update(f->telemetry, 1, &batch, 1, &u));
     p->encoder_cosine = fth_telemetry_row_at(f->telemetry, 0)->encoder_cosine;
     for (int s = 0; s < 2; s++) {
         int32_t n = fth_stack_layers(&f->model.config, (fth_stack)s);

@@ -486,7 +486,7 @@ static fth_err one_update(run *r, fth_update *u) {
     int n = (int)r->spec->update_freq;
     FTH_TRY(next_batches(r));
     if (is_watched(r, update))
-        FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, true, u));
+        FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, u));
     else
         FTH_TRY(fth_trainer_update(&r->trainer, update, r->batches, n, u));
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));

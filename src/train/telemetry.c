@@ -231,10 +231,10 @@ static void add_early_sums(fth_telemetry *w) {
 }
 
 /* Sums over the parameters of each sub-layer after an update. */
-static fth_err sum_parameters(fth_telemetry *w, int64_t update, const fth_update *u, bool applied) {
+static fth_err sum_parameters(fth_telemetry *w, int64_t update, const fth_update *u) {
     const fth_method_state *m = &w->trainer->model->method;
     fth_adam adam = fth_trainer_adam(w->trainer, update, u);
-    if (!applied) adam.lr = 0;
+    if (!u->finite) adam.lr = 0; /* nothing was applied */
     for (int32_t i = 0; i < w->n_ranges && m->method->lr_scale; i++)
         w->range[i].lr_scale = (float)m->method->lr_scale(m, w->range_role[i], update);
     adam.range = w->range;
@@ -292,14 +292,13 @@ static void add_row(fth_telemetry *w, int64_t update, const fth_update *u) {
 }
 
 fth_err fth_telemetry_update(fth_telemetry *w, int64_t update, const fth_batch *const *batches,
-                             int n_batches, bool apply, fth_update *out) {
+                             int n_batches, fth_update *out) {
     memset(w->sums, 0, sizeof *w->sums * (size_t)w->columns);
     w->rows[0] = w->rows[1] = 0;
     w->trainer->watcher = &w->watcher;
-    fth_err err = apply ? fth_trainer_update(w->trainer, update, batches, n_batches, out)
-                        : fth_trainer_gradients(w->trainer, update, batches, n_batches, out);
+    fth_err err = fth_trainer_update(w->trainer, update, batches, n_batches, out);
     w->trainer->watcher = NULL;
-    if (err == FTH_OK) err = sum_parameters(w, update, out, apply && out->finite);
+    if (err == FTH_OK) err = sum_parameters(w, update, out);
     if (err == FTH_OK) add_row(w, update, out);
     return err;
 }

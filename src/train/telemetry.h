@@ -33,9 +33,9 @@ typedef struct fth_telemetry fth_telemetry;
 fth_err fth_telemetry_new(fth_trainer *trainer, const fth_trainer_spec *spec, fth_telemetry **out);
 void fth_telemetry_free(fth_telemetry *w);
 
-/* fth_trainer_update, watched; apply false: fth_trainer_gradients. Adds a row. */
+/* fth_trainer_update, watched. Adds a row. */
 fth_err fth_telemetry_update(fth_telemetry *w, int64_t update, const fth_batch *const *batches,
-                             int n_batches, bool apply, fth_update *out);
+                             int n_batches, fth_update *out);
 
 /* Sub-layers of a stack, bottom to top, and of both. */
 int32_t fth_sublayers(const fth_config *c, fth_stack stack);

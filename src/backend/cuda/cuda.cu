@@ -76,7 +76,7 @@ static fth_err open_parts(fth_cuda *gpu) {
     const cublasStatus_t status = cublasLtCreate(&gpu->blas);
     if (status != CUBLAS_STATUS_SUCCESS)
         return fth_fail(FTH_FAILED, "CUDA: starting cuBLASLt: %s", cublasLtGetStatusString(status));
-    const size_t counters = sizeof *gpu->counters * 3 * FTH_CUDA_COUNTERS;
+    const size_t counters = sizeof *gpu->counters * 2 * FTH_CUDA_COUNTERS;
     for (void *&workspace : gpu->workspace)
         CUDA_TRY(cudaMalloc(&workspace, FTH_CUDA_WORKSPACE), "memory for cuBLASLt");
     CUDA_TRY(cudaMalloc(&gpu->counters, counters), "memory for counters");

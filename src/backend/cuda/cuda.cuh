@@ -88,7 +88,7 @@ struct fth_cuda {
     cudaEvent_t done[FTH_UPDATE_LAGS * FTH_CUDA_LAG];
     cublasLtHandle_t blas;
     void *workspace[2];    /* of cuBLASLt, for each stream */
-    unsigned *counters;    /* [3, FTH_CUDA_COUNTERS] for each stream, 0 between kernels */
+    unsigned *counters;    /* [2, FTH_CUDA_COUNTERS] of stream and aside, 0 between kernels */
     double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;

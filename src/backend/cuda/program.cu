@@ -291,7 +291,7 @@ static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool 
     call.later = aside ? gpu->aside : gpu->stream;
     call.scratch = aside ? p->aside_scratch + slot * p->aside_bytes : ex->scratch;
     call.workspace = gpu->workspace[runs];
-    call.counters = gpu->counters + (updates ? 2 : runs ? 1 : 0) * FTH_CUDA_COUNTERS;
+    call.counters = gpu->counters + (runs ? FTH_CUDA_COUNTERS : 0);
     return kinds[op->kind](&call);
 }
 
