@@ -153,15 +153,15 @@ static void backends_agree_and_parts_add_up(void **state) {
         }
 }
 
-/* Everything that taps can see of a model on ref, after one forward and backward. */
+/* Everything that taps can see of a model, after one forward and backward. */
 typedef struct seen {
     model_case m;
     fth_taps taps;
     fth_program *program;
 } seen;
 
-static void look(seen *s, const fth_config *c) {
-    model_case_init(&s->m, c, "ref", 1, 0.05, 0);
+/* Makes the program that keeps all of it, in memory of the lender if there is one. */
+static void open_look(seen *s, fth_program *lender) {
     s->taps = (fth_taps){.gradients = FTH_TAP_DY};
     fth_graph graph;
     fth_graph_spec what = {
@@ -173,12 +173,62 @@ static void look(seen *s, const fth_config *c) {
         const fth_val all[] = {t->x, t->f, t->z, t->y, t->act, t->dy};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) fth_taps_keep(&graph, all[k]);
     }
-    fth_program_spec how = {.arenas = &s->m.trainer.arenas};
+    fth_program_spec how = {.arenas = &s->m.trainer.arenas, .lender = lender};
     fth_capacities(&size, how.capacity);
     assert_ok(fth_program_new(s->m.device, &graph, &how, &s->program));
+}
+
+static void run_look(seen *s) {
     fth_step step = {.seed = s->m.trainer.recipe.seed, .update = 1, .loss_scale = 1 / 7.0};
     fth_method_step(&s->m.model.method, 1, step.slots);
     assert_ok(fth_program_run(s->program, &s->m.store.batch, &step));
+}
+
+static void look(seen *s, const fth_config *c) {
+    model_case_init(&s->m, c, "ref", 1, 0.05, 0);
+    open_look(s, NULL);
+    run_look(s);
+}
+
+/* A program that needs more than its lender has: the lender's arena grows, and both compute what they
+ * compute apart. */
+static void arenas_grow(void **state) {
+    (void)state;
+    fth_config c = model_case_config("postln", FTH_ENCDEC);
+    c.dropout = 0.1;
+    seen apart, lent;
+    model_case_init(&apart.m, &c, "cpu", 2, 0.05, 0);
+    model_case_init(&lent.m, &c, "cpu", 2, 0.05, 0);
+    const fth_batch *batch = &lent.m.store.batch;
+    fth_trainer *trainer[] = {&apart.m.trainer, &lent.m.trainer};
+    fth_update u[2];
+    for (int k = 0; k < 2; k++) assert_ok(fth_trainer_update(trainer[k], 1, &batch, 1, &u[k]));
+    const int64_t before = fth_program_arena_bytes(trainer[1]->program);
+    open_look(&apart, NULL);
+    open_look(&lent, trainer[1]->program);
+    const int64_t after = fth_program_arena_bytes(trainer[1]->program);
+    assert_true(before < after);
+    assert_int_equal(after, fth_program_arena_bytes(lent.program));
+    assert_true(fth_program_bytes(lent.program) <= fth_program_bytes(apart.program) - after);
+    run_look(&apart);
+    run_look(&lent);
+    for (int32_t i = 0; i < lent.taps.n_sub; i++) {
+        double one[64 * 64], other[64 * 64];
+        const fth_val dy = lent.taps.sub[i].dy;
+        const int64_t n = fth_program_rows(lent.program, dy) * c.d_model;
+        assert_true(n <= 64 * 64);
+        assert_ok(fth_program_read(lent.program, dy, one));
+        assert_ok(fth_program_read(apart.program, apart.taps.sub[i].dy, other));
+        assert_memory_equal(one, other, sizeof *one * (size_t)n);
+    }
+    for (int k = 0; k < 2; k++) assert_ok(fth_trainer_update(trainer[k], 2, &batch, 1, &u[k]));
+    assert_true(u[0].loss == u[1].loss && u[0].gnorm == u[1].gnorm);
+    fth_program_free(lent.program);
+    fth_program_free(apart.program);
+    fth_taps_fini(&lent.taps);
+    fth_taps_fini(&apart.taps);
+    model_case_fini(&lent.m);
+    model_case_fini(&apart.m);
 }
 
 static double *numbers_of(const seen *s, fth_val v, int64_t *rows, int64_t *width) {
@@ -355,6 +405,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bit_changes),
         cmocka_unit_test(memory_is_shared),
+        cmocka_unit_test(arenas_grow),
         cmocka_unit_test(backends_agree_and_parts_add_up),
         cmocka_unit_test(numbers_are_what_they_say),
         cmocka_unit_test(factors_of_the_branch_count),

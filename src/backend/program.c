@@ -11,8 +11,10 @@ struct fth_program {
     fth_plan plan;
     fth_tensor *tensor; /* [n_values] */
     void *arena;
-    bool borrows_arena, borrows_scratch; /* of another program */
-    void **owned;                        /* [n_owned] states and constants of this program */
+    fth_program *lender;  /* whose arena this is; NULL: its own */
+    int32_t n_borrowers;  /* programs that have this one's arena */
+    bool borrows_scratch; /* of another program */
+    void **owned;         /* [n_owned] states and constants of this program */
     int32_t n_owned;
     int64_t bytes;
     int32_t recomputed;
@@ -147,16 +149,52 @@ static fth_err check_kernels(const fth_device *dev, const fth_graph *g) {
     return FTH_OK;
 }
 
-/* Arena and scratch: the lender's where they suffice, else its own. */
-static fth_err take_memory(fth_program *p, const fth_program *lender) {
+static fth_err prepare(fth_program *p) {
+    const fth_backend *backend = p->exec.device->backend;
+    return backend->prepare ? backend->prepare(&p->exec) : FTH_OK;
+}
+
+static void unprepare(fth_program *p) {
+    const fth_backend *backend = p->exec.device->backend;
+    if (p->exec.own && backend->unprepare) backend->unprepare(&p->exec);
+}
+
+/* Moves a program to an arena of so many bytes. What it keeps in the old one is lost. */
+static fth_err enlarge_arena(fth_program *p, int64_t bytes) {
     fth_device *dev = p->exec.device;
-    if (lender && lender->plan.bytes >= p->plan.bytes) {
-        p->borrows_arena = true;
-        p->arena = lender->arena;
-    } else if (p->plan.bytes) {
-        FTH_TRY(dev->backend->alloc(dev, p->plan.bytes, &p->arena));
+    const char *old = p->arena;
+    unprepare(p);
+    dev->backend->release(dev, p->arena); /* first: there may be no room for both */
+    p->arena = NULL;
+    FTH_TRY(dev->backend->alloc(dev, bytes, &p->arena));
+    for (fth_val v = 1; v < p->graph.n_values; v++)
+        if (p->graph.value[v].storage == FTH_IN_ARENA && p->tensor[v].data)
+            p->tensor[v].data = (char *)p->arena + ((const char *)p->tensor[v].data - old);
+    p->bytes += bytes - p->plan.bytes;
+    p->plan.bytes = bytes;
+    return prepare(p);
+}
+
+/* The lender's arena, enlarged if need be; its own where others have borrowed that one already. */
+static fth_err take_arena(fth_program *p, fth_program *lender) {
+    fth_device *dev = p->exec.device;
+    if (p->plan.bytes == 0) return FTH_OK;
+    const bool suffices = lender && lender->plan.bytes >= p->plan.bytes;
+    if (!suffices && !(lender && lender->arena && !lender->lender && lender->n_borrowers == 0)) {
         p->bytes += p->plan.bytes;
+        return dev->backend->alloc(dev, p->plan.bytes, &p->arena);
     }
+    if (!suffices) FTH_TRY(enlarge_arena(lender, p->plan.bytes));
+    p->lender = lender;
+    p->arena = lender->arena;
+    lender->n_borrowers++;
+    return FTH_OK;
+}
+
+/* Scratch: the lender's where it suffices, else its own. */
+static fth_err take_memory(fth_program *p, fth_program *lender) {
+    fth_device *dev = p->exec.device;
+    FTH_TRY(take_arena(p, lender));
     if (lender && lender->exec.scratch_bytes >= p->exec.scratch_bytes) {
         p->borrows_scratch = true;
         p->exec.scratch = lender->exec.scratch;
@@ -179,7 +217,7 @@ static fth_err build(fth_program *p, const fth_program_spec *spec) {
     for (fth_val v = 1; v < p->graph.n_values; v++) FTH_TRY(resolve(p, v, spec));
     p->exec.tensor = p->tensor;
     p->exec.graph = &p->graph;
-    return dev->backend->prepare ? dev->backend->prepare(&p->exec) : FTH_OK;
+    return prepare(p);
 }
 
 fth_err fth_program_new(fth_device *dev, fth_graph *graph, const fth_program_spec *spec,
@@ -205,10 +243,13 @@ fth_err fth_program_new(fth_device *dev, fth_graph *graph, const fth_program_spe
 void fth_program_free(fth_program *p) {
     if (!p) return;
     fth_device *dev = p->exec.device;
-    if (p->exec.own && dev->backend->unprepare) dev->backend->unprepare(&p->exec);
+    unprepare(p);
     for (int32_t i = 0; i < p->n_owned; i++) dev->backend->release(dev, p->owned[i]);
     free(p->owned);
-    if (p->arena && !p->borrows_arena) dev->backend->release(dev, p->arena);
+    if (p->lender)
+        p->lender->n_borrowers--;
+    else if (p->arena)
+        dev->backend->release(dev, p->arena);
     if (p->exec.scratch && !p->borrows_scratch) dev->backend->release(dev, p->exec.scratch);
     free(p->tensor);
     fth_plan_fini(&p->plan);

@@ -21,10 +21,10 @@ typedef struct fth_program_spec {
     int64_t budget;                  /* most bytes of arena + scratch + constants; 0: no limit */
     const fth_shared *shared;        /* [n_shared] */
     int32_t n_shared;
-    /* A program whose arena and scratch serve this one too, where they are large enough: the two
-     * are never run at the same time, and what one keeps is gone when the other has run. It
-     * outlives this one. NULL: none. */
-    const fth_program *lender;
+    /* A program whose arena and scratch serve this one too: the two are never run at the same time,
+     * and what one keeps is gone when the other has run. Its arena is enlarged if need be (unless
+     * others have it already). It outlives this one. NULL: none. */
+    fth_program *lender;
 } fth_program_spec;
 
 /* Takes the graph over (also when it fails). */

@@ -19,8 +19,8 @@ typedef struct fth_plan {
     int64_t bytes;   /* size of the arena */
 } fth_plan;
 
-/* Operations whose results nobody waits for, the gradients of weights, the updates that they make
- * and the norms that are taken again for them: a device may run them beside the others. */
+/* Operations whose results nobody waits for, the gradients of weights, the updates that they make,
+ * the norms that are taken again for them and telemetry: a device may run them beside the others. */
 bool fth_runs_aside(const fth_op *op);
 /* By how many operations it may end late: lag, or several times as much for updates, which are
  * large and come seldom; 0 where it does not run aside. */

@@ -70,7 +70,7 @@ fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const ft
 }
 
 /* Takes the graph over. */
-static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec, const fth_program *lender,
+static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec, fth_program *lender,
                             fth_graph *graph, fth_program **program) {
     fth_program_spec how = {.arenas = &t->arenas, .lender = lender};
     fth_capacities(spec, how.capacity);
@@ -89,8 +89,7 @@ static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec, const 
 }
 
 fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
-                            const fth_program *lender, fth_program **program,
-                            fth_outputs *outputs) {
+                            fth_program *lender, fth_program **program, fth_outputs *outputs) {
     fth_graph graph;
     fth_early early = {0}; /* the same as the trainer's */
     FTH_TRY(fth_update_graph(t->model, t->device, &t->recipe, taps,

@@ -71,7 +71,7 @@ void fth_trainer_fini(fth_trainer *t);
 /* A forward and backward program over the trainer's parameters, as its own is; taps NULL: none;
  * lender: see fth_program_spec. */
 fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
-                            const fth_program *lender, fth_program **program, fth_outputs *outputs);
+                            fth_program *lender, fth_program **program, fth_outputs *outputs);
 
 /* Fresh parameters on the device. */
 fth_err fth_trainer_draw(fth_trainer *t, uint64_t seed);

@@ -12,7 +12,8 @@ enum {
     SUM_PARTS = 16,
     SUM_THREADS = SUM_PIECES * SUM_LANES,
     SUM_WARPS = SUM_THREADS / 32,
-    SUM_AHEAD = 4 /* rows that a thread fetches before it uses them */
+    SUM_AHEAD = 2, /* rows that a thread fetches before it uses them */
+    SUM_BLOCKS = 4 /* on a multiprocessor */
 };
 
 template <class T> struct sum_args {
@@ -28,23 +29,24 @@ template <class T> struct sum_args {
     unsigned *counters;
 };
 
-/* Adds eight columns of the block's share of rows. */
+/* Adds eight columns of the block's share of rows, from the last row on: the product that has made x
+ * has left its last rows in the cache, and what is saved must not drive them out. */
 template <class T, bool WIDE, bool SLOPE>
 __device__ __forceinline__ void add_rows(const sum_args<T> &a, int column, int n, float sum[8]) {
     const int64_t rows = rows_now(a.step, a.rows), step = SUM_PARTS * SUM_LANES;
-    int64_t row = blockIdx.y * SUM_LANES + threadIdx.x / SUM_PIECES;
-    for (; row < rows; row += SUM_AHEAD * step) {
+    int64_t row = rows - 1 - (blockIdx.y * SUM_LANES + threadIdx.x / SUM_PIECES);
+    for (; row >= 0; row -= SUM_AHEAD * step) {
         raw8<T> x[SUM_AHEAD], saved[SUM_AHEAD];
 #pragma unroll
         for (int k = 0; k < SUM_AHEAD; k++) {
-            const int64_t r = row + k * step;
+            const int64_t r = row - k * step;
             x[k].zero(), saved[k].zero();
-            if (r < rows) x[k].load(a.x + r * a.ld + column, WIDE, n);
-            if (SLOPE && r < rows) saved[k].load(a.saved + r * a.ld_saved + column, WIDE, n);
+            if (r >= 0) x[k].load(a.x + r * a.ld + column, WIDE, n);
+            if (SLOPE && r >= 0) saved[k].load_once(a.saved + r * a.ld_saved + column, WIDE, n);
         }
 #pragma unroll
         for (int k = 0; k < SUM_AHEAD; k++) {
-            const int64_t r = row + k * step;
+            const int64_t r = row - k * step;
             float v[8], s[8];
             x[k].get(v), saved[k].get(s);
 #pragma unroll
@@ -52,13 +54,13 @@ __device__ __forceinline__ void add_rows(const sum_args<T> &a, int column, int n
                 if (SLOPE) v[i] *= act_slope<T>(a.act, s[i]);
                 sum[i] += v[i];
             }
-            if (SLOPE && r < rows) store8(a.x + r * a.ld + column, WIDE, n, v);
+            if (SLOPE && r >= 0) store8(a.x + r * a.ld + column, WIDE, n, v);
         }
     }
 }
 
 template <class T, bool WIDE, bool SLOPE>
-__global__ void __launch_bounds__(SUM_THREADS) sum_kernel(sum_args<T> a) {
+__global__ void __launch_bounds__(SUM_THREADS, SUM_BLOCKS) sum_kernel(sum_args<T> a) {
     __shared__ float shared[SUM_WARPS][SUM_COLUMNS];
     __shared__ bool last;
     const int piece = threadIdx.x % SUM_PIECES, warp = threadIdx.x / 32;

@@ -124,7 +124,7 @@ struct fth_cuda_call {
     fth_cuda *gpu;
     const fth_exec *ex;
     const fth_op *op;
-    int32_t n_ops; /* 1; updates: so many from op on are done together */
+    int32_t n_ops; /* 1; updates, watch: so many from op on are done together */
     fth_cuda_program *program;
     const fth_cuda_batch *batch;
     const fth_cuda_step *step;
@@ -164,8 +164,10 @@ fth_err fth_cuda_turn_aside(const fth_cuda_call *c);
 
 /* update.cu: memory for the parts of sums. */
 fth_err fth_cuda_prepare_updates(const fth_graph *g, fth_cuda_program *p);
-/* How many updates stand in a row from operation i on. */
+/* How many updates stand in a row from operation i on, which is one. */
 int32_t fth_cuda_updates_at(const fth_graph *g, int32_t i);
+/* watch.cu: the same of operations watch, of which few are launched together. */
+int32_t fth_cuda_watches_at(const fth_graph *g, int32_t i);
 
 /* partners.cu: finds the operations that can sum up the gradient of a bias on the way: partner
  * [n_ops] gets the number of the linear_dw whose bias it is, and in turn. */

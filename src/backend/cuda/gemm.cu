@@ -8,7 +8,7 @@
 #include "backend/cuda/vec.cuh"
 
 /* Algorithms that are tried. */
-enum { TRIES = 8 };
+enum { TRIES = 32 };
 
 static void product_fini(fth_cuda_product *p) {
     if (p->desc) cublasLtMatmulDescDestroy(p->desc);

@@ -80,10 +80,11 @@ __device__ __forceinline__ void gradient(const bwd_args<T> &a, const bwd_row<T, 
 /* What goes to x, to the branch and to e. */
 template <class T, bool WIDE>
 __device__ __forceinline__ void spread(const bwd_args<T> &a, const float scalar[3], int64_t row,
-                                       int column, const float dz[8], float branch[8]) {
+                                       int column, uint32_t keeps, const float dz[8],
+                                       float branch[8]) {
     const int n = min(8, a.width - column);
     float kept[8];
-    drop_factors(a.step, a.drop, row, column, WIDE, kept);
+    kept_factors(a.drop, keeps, kept);
 #pragma unroll
     for (int t = 0; t < 3; t++) {
         if (!a.out[t]) continue;
@@ -138,13 +139,17 @@ __global__ void __launch_bounds__(BWD_THREADS, CHUNKS <= 2 ? 2 : 1) warp_kernel(
         for (int k = 0; k < CHUNKS; k++) fill8(sums[q][k], 0.0f);
     for (; row < rows; row += step, now = next) {
         if (row + step < rows) fetch<T, CHUNKS, WIDE>(a, row + step, &next);
+        uint32_t keeps[CHUNKS]; /* before anything waits for the row to arrive */
+#pragma unroll
+        for (int k = 0; k < CHUNKS; k++)
+            keeps[k] = drop_mask(a.step, a.drop, row, (lane + k * 32) * 8, WIDE);
         const float2 mean = a.dy ? means<T, CHUNKS, WIDE>(a, now, sums) : make_float2(0.0f, 0.0f);
 #pragma unroll
         for (int k = 0; k < CHUNKS; k++) {
             if (lane + k * 32 >= a.chunks) continue;
             float dz[8];
             gradient<T, CHUNKS, WIDE>(a, now, k, mean, dz);
-            spread<T, WIDE>(a, scalar, row, (lane + k * 32) * 8, dz, sums[BRANCH][k]);
+            spread<T, WIDE>(a, scalar, row, (lane + k * 32) * 8, keeps[k], dz, sums[BRANCH][k]);
         }
     }
     for (; row < a.rows.capacity; row += step) zero_row(a, row, lane, 32);

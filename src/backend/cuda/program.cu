@@ -366,13 +366,22 @@ static fth_err wait_for_late(const fth_exec *ex, int32_t i) {
     return wait_for(ex, i - FTH_UPDATE_LAGS * FTH_CUDA_LAG, FTH_UPDATE_LAGS * FTH_CUDA_LAG);
 }
 
+/* How many operations from i on are launched together. */
+static int32_t together_at(const fth_graph *g, int32_t i) {
+    switch (g->op[i].kind) {
+    case FTH_KIND_update: return fth_cuda_updates_at(g, i);
+    case FTH_KIND_watch: return fth_cuda_watches_at(g, i);
+    default: return 1;
+    }
+}
+
 /* All operations, on three streams. */
 static fth_err walk(const fth_exec *ex) {
     const int32_t n = ex->graph->n_ops;
     FTH_TRY(refresh_biases(ex));
     for (int32_t i = 0; i < n;) {
         const fth_op *op = &ex->graph->op[i];
-        const int32_t together = fth_cuda_updates_at(ex->graph, i);
+        const int32_t together = together_at(ex->graph, i);
         fth_err err = FTH_OK;
         for (int32_t k = i; k < i + together && err == FTH_OK; k++) err = wait_for_late(ex, k);
         if (err == FTH_OK)

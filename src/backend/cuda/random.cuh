@@ -59,28 +59,35 @@ static __device__ __noinline__ uint32_t drop_mask_odd(const fth_cuda_step *step,
     return mask;
 }
 
-/* What the eight elements from (row, column) on are multiplied with. even: width and column are
+/* Which of the eight elements from (row, column) on survive, bit by bit. even: width and column are
  * multiples of 8. */
+static __device__ __forceinline__ uint32_t drop_mask(const fth_cuda_step *step, drop_place d,
+                                                     int64_t row, int column, bool even) {
+    if (d.threshold == 0) return 0xffu;
+    const int64_t base = d.side < 0 ? 0 : step->row_base[d.side];
+    const uint64_t e = (uint64_t)(base + row) * (uint64_t)d.width + (uint64_t)column;
+    if (!even && (e & 7) != 0) return drop_mask_odd(step, d.threshold, d.site, e);
+    const uint4 block = drop_block(step, d.site, e >> 3);
+    const uint32_t words[4] = {block.x, block.y, block.z, block.w};
+    uint32_t mask = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        mask |= (uint32_t)((words[i / 2] >> 16 * (i & 1) & 0xffffu) >= d.threshold) << i;
+    return mask;
+}
+
+/* What elements are multiplied with of which those in the mask survive. */
+static __device__ __forceinline__ void kept_factors(drop_place d, uint32_t mask, float v[8]) {
+    const float scale = d.threshold == 0 ? 1.0f : d.scale;
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = mask >> i & 1 ? scale : 0.0f;
+}
+
+/* What the eight elements from (row, column) on are multiplied with. */
 static __device__ __forceinline__ void drop_factors(const fth_cuda_step *step, drop_place d,
                                                     int64_t row, int column, bool even,
                                                     float v[8]) {
-    if (d.threshold == 0) {
-        fill8(v, 1.0f);
-        return;
-    }
-    const int64_t base = d.side < 0 ? 0 : step->row_base[d.side];
-    const uint64_t e = (uint64_t)(base + row) * (uint64_t)d.width + (uint64_t)column;
-    if (even || (e & 7) == 0) {
-        const uint4 block = drop_block(step, d.site, e >> 3);
-        const uint32_t words[4] = {block.x, block.y, block.z, block.w};
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = (words[i / 2] >> 16 * (i & 1) & 0xffffu) >= d.threshold ? d.scale : 0.0f;
-        return;
-    }
-    const uint32_t mask = drop_mask_odd(step, d.threshold, d.site, e);
-#pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = mask >> i & 1 ? d.scale : 0.0f;
+    kept_factors(d, drop_mask(step, d, row, column, even), v);
 }
 
 #endif

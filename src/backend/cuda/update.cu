@@ -213,7 +213,6 @@ fth_err fth_cuda_update(const fth_cuda_call *c) {
 
 int32_t fth_cuda_updates_at(const fth_graph *g, int32_t i) {
     int32_t n = 1;
-    if (g->op[i].kind != FTH_KIND_update) return n;
     while (i + n < g->n_ops && g->op[i + n].kind == FTH_KIND_update) n++;
     return n;
 }

@@ -101,6 +101,13 @@ template <> struct raw8<bf16> {
         words =
             make_uint4(pack2(v[0], v[1]), pack2(v[2], v[3]), pack2(v[4], v[5]), pack2(v[6], v[7]));
     }
+    /* Of what nobody reads again soon: it leaves the cache first. */
+    __device__ __forceinline__ void load_once(const bf16 *p, bool wide, int n) {
+        if (wide)
+            words = __ldcs(reinterpret_cast<const uint4 *>(p));
+        else
+            load(p, false, n);
+    }
     __device__ __forceinline__ void zero() {
         words = make_uint4(0, 0, 0, 0);
     }
@@ -118,6 +125,9 @@ template <> struct raw8<float> {
     float v8[8];
     __device__ __forceinline__ void load(const float *p, bool wide, int n) {
         load8(p, wide, n, v8);
+    }
+    __device__ __forceinline__ void load_once(const float *p, bool wide, int n) {
+        load(p, wide, n);
     }
     __device__ __forceinline__ void zero() {
 #pragma unroll

@@ -2,12 +2,18 @@
  * bandwidth bound; watch_entropy makes the scores of at most FTH_WATCH_QUERIES query rows again.
  *
  * Blocks leave their parts in scratch and the last one to come adds them up in order: one launch,
- * and the same bits every time. */
+ * and the same bits every time. Neighbours of kind watch are launched together. */
 #include "backend/cuda/attention.cuh"
 #include "backend/cuda/join.cuh"
 
 namespace {
-enum { WATCH_BLOCKS = 128, WATCH_THREADS = 256, WATCH_WARPS = WATCH_THREADS / 32 };
+enum {
+    WATCH_BLOCKS = 256, /* of an operation */
+    WATCH_THREADS = 256,
+    WATCH_WARPS = WATCH_THREADS / 32,
+    WATCH_JOBS = 4 /* operations of a launch */
+};
+static_assert(WATCH_BLOCKS == WATCH_THREADS, "a thread of the last block for each block");
 
 /* Where parts and sums go. */
 struct board {
@@ -17,9 +23,12 @@ struct board {
     bool root[2];
 };
 
-board board_of(const fth_cuda_call *c, bool root0, bool root1) {
-    return {
-        (double *)c->scratch, c->counters, (float *)out_of(c, WATCH_SUMS)->data, {root0, root1}};
+/* job: number of the operation in its launch. */
+board board_of(const fth_cuda_call *c, int job, bool root0, bool root1) {
+    return {(double *)c->scratch + job * 2 * WATCH_BLOCKS,
+            c->counters + job,
+            (float *)out_of(c, WATCH_SUMS)->data,
+            {root0, root1}};
 }
 
 /* Sums of the blocks' own sums; a and b count in the first lane of each warp. */
@@ -36,11 +45,13 @@ __device__ void finish(const board &to, double a, double b) {
     __syncthreads();
     if (threadIdx.x == 0) last = atomicInc(to.counter, WATCH_BLOCKS - 1) == WATCH_BLOCKS - 1;
     __syncthreads();
-    if (!last || threadIdx.x >= 2) return;
+    if (!last) return;
     __threadfence();
-    double total = 0;
-    for (int k = 0; k < WATCH_BLOCKS; k++) total += __ldcg(&to.parts[2 * k + threadIdx.x]);
-    to.out[threadIdx.x] = (float)(to.root[threadIdx.x] ? sqrt(total) : total);
+    for (int k = 0; k < 2; k++) {
+        const double total =
+            group_sum<WATCH_THREADS>(__ldcg(&to.parts[2 * threadIdx.x + k]), shared);
+        if (threadIdx.x == 0) to.out[k] = (float)(to.root[k] ? sqrt(total) : total);
+    }
 }
 
 template <class T> struct watch_args {
@@ -83,8 +94,15 @@ __device__ void row_sums(const watch_args<T> &w, int64_t row, float sums[3], int
     *nonzero = warp_sum(*nonzero);
 }
 
+template <class T> struct watch_jobs {
+    watch_args<T> job[WATCH_JOBS];
+    board to[WATCH_JOBS];
+};
+
 template <class T>
-__global__ void __launch_bounds__(WATCH_THREADS) watch_rows(watch_args<T> w, board to) {
+__global__ void __launch_bounds__(WATCH_THREADS)
+    watch_rows(const __grid_constant__ watch_jobs<T> jobs) {
+    const watch_args<T> &w = jobs.job[blockIdx.y];
     const int64_t rows = rows_now(w.step, w.rows);
     double a = 0, b = 0;
     for (int64_t row = blockIdx.x * WATCH_WARPS + threadIdx.x / 32; row < rows;
@@ -99,13 +117,11 @@ __global__ void __launch_bounds__(WATCH_THREADS) watch_rows(watch_args<T> w, boa
         case FTH_WATCH_RATIO: a += s[1], b += s[0]; break;
         }
     }
-    finish(to, a, b);
+    finish(jobs.to[blockIdx.y], a, b);
 }
 
-template <class T> fth_err watch_as(const fth_cuda_call *c) {
+template <class T> watch_args<T> job_of(const fth_cuda_call *c) {
     const fth_tensor *x = in_of(c, WATCH_X), *f = in_of(c, WATCH_F);
-    const fth_watch_what what = c->op->u.watch.what;
-    const bool ratio = what == FTH_WATCH_RATIO;
     watch_args<T> w = {};
     w.x = (const T *)x->data;
     w.f = f ? (const T *)f->data : nullptr;
@@ -113,13 +129,25 @@ template <class T> fth_err watch_as(const fth_cuda_call *c) {
     w.ld_f = f ? f->ld : 0;
     w.width = x->width;
     w.wide = is_wide(x) && is_wide(f) && is_wide(in_of(c, WATCH_R)) && is_wide(in_of(c, WATCH_A));
-    w.what = what;
+    w.what = c->op->u.watch.what;
     w.r = coef_of(&c->op->u.watch.r, in_of(c, WATCH_R));
     w.a = coef_of(&c->op->u.watch.a, in_of(c, WATCH_A));
     w.rows = rows_of(x);
     w.step = c->step;
-    watch_rows<T><<<WATCH_BLOCKS, WATCH_THREADS, 0, c->stream>>>(
-        w, board_of(c, ratio || what == FTH_WATCH_NORM, ratio));
+    return w;
+}
+
+template <class T> fth_err watch_as(const fth_cuda_call *c) {
+    watch_jobs<T> jobs = {};
+    for (int k = 0; k < c->n_ops; k++) {
+        fth_cuda_call one = *c;
+        one.op += k;
+        const fth_watch_what what = one.op->u.watch.what;
+        const bool ratio = what == FTH_WATCH_RATIO;
+        jobs.job[k] = job_of<T>(&one);
+        jobs.to[k] = board_of(&one, k, ratio || what == FTH_WATCH_NORM, ratio);
+    }
+    watch_rows<T><<<dim3(WATCH_BLOCKS, c->n_ops), WATCH_THREADS, 0, c->stream>>>(jobs);
     return fth_cuda_launched();
 }
 
@@ -190,7 +218,7 @@ template <class T> fth_err positions_as(const fth_cuda_call *c) {
                                  c->batch->side[c->op->u.watch.side].offsets, c->step};
     const size_t shared = sizeof(float) * (size_t)(WATCH_THREADS + x->width);
     watch_sentences<T>
-        <<<WATCH_BLOCKS, WATCH_THREADS, shared, c->stream>>>(p, board_of(c, false, false));
+        <<<WATCH_BLOCKS, WATCH_THREADS, shared, c->stream>>>(p, board_of(c, 0, false, false));
     return fth_cuda_launched();
 }
 
@@ -202,6 +230,7 @@ template <class T> struct entropy_args {
     int64_t ld_q, ld_k;
     const float *prev, *lse;
     int64_t ld_lse;
+    bool wide; /* every head of a row begins at a multiple of 16 bytes and has eights of columns */
 };
 
 /* One head of one query row, a lane for every key in turn; the sum in every lane. */
@@ -217,7 +246,14 @@ template <class T> __device__ double entropy(const entropy_args<T> &e, int row, 
     for (int j = threadIdx.x % 32; j < seen; j += 32) {
         const T *k = e.k + (int64_t)(key + j) * e.ld_k + head * s.head;
         float score = 0.0f;
-        for (int c = 0; c < s.head; c++) score += to_float(q[c]) * to_float(k[c]);
+#pragma unroll 8
+        for (int c = 0; c < s.head; c += 8) {
+            float a[8], b[8];
+            load8(q + c, e.wide, s.head - c, a);
+            load8(k + c, e.wide, s.head - c, b);
+#pragma unroll
+            for (int i = 0; i < 8; i++) score += a[i] * b[i];
+        }
         score *= s.carried;
         if (e.prev) score += e.prev[(pair + j) * s.heads + head];
         const float below = lse - score * s.inverse;
@@ -243,15 +279,18 @@ __global__ void __launch_bounds__(WATCH_THREADS) watch_queries(entropy_args<T> e
 template <class T> fth_err entropy_as(const fth_cuda_call *c) {
     const fth_tensor *q = in_of(c, WATCH_ENTROPY_Q), *k = in_of(c, WATCH_ENTROPY_K);
     const fth_tensor *prev = in_of(c, WATCH_ENTROPY_PREV), *lse = in_of(c, WATCH_ENTROPY_LSE);
-    const entropy_args<T> e = {fth_cuda_attention_shape(c, q, k),
+    const attention_shape shape = fth_cuda_attention_shape(c, q, k);
+    const entropy_args<T> e = {shape,
                                (const T *)q->data,
                                (const T *)k->data,
                                q->ld,
                                k->ld,
                                prev ? (const float *)prev->data : nullptr,
                                (const float *)lse->data,
-                               lse->ld};
-    watch_queries<T><<<WATCH_BLOCKS, WATCH_THREADS, 0, c->stream>>>(e, board_of(c, false, false));
+                               lse->ld,
+                               is_wide(q) && is_wide(k) && shape.head % 8 == 0};
+    watch_queries<T>
+        <<<WATCH_BLOCKS, WATCH_THREADS, 0, c->stream>>>(e, board_of(c, 0, false, false));
     return fth_cuda_launched();
 }
 } // namespace
@@ -268,8 +307,14 @@ fth_err fth_cuda_watch_entropy(const fth_cuda_call *c) {
     return is_bf16(in_of(c, WATCH_ENTROPY_Q)) ? entropy_as<bf16>(c) : entropy_as<float>(c);
 }
 
+int32_t fth_cuda_watches_at(const fth_graph *g, int32_t i) {
+    int32_t n = 1;
+    while (n < WATCH_JOBS && i + n < g->n_ops && g->op[i + n].kind == FTH_KIND_watch) n++;
+    return n;
+}
+
 /* Parts of all three. */
 int64_t fth_cuda_watch_scratch(const fth_device *, const fth_graph *, const fth_op *,
                                const int64_t[FTH_N_EXTENTS]) {
-    return (int64_t)sizeof(double) * 2 * WATCH_BLOCKS;
+    return (int64_t)sizeof(double) * 2 * WATCH_BLOCKS * WATCH_JOBS;
 }
