@@ -227,11 +227,14 @@ static void names_what_is_missing_in_a_model(void **state) {
     fth_model_dir *m = NULL;
     PATH(path, *state, "model");
     assert_failed(fth_model_dir_open(path, &m), FTH_NOT_FOUND,
-                  (const char *[]){path, "config.json", NULL});
-    assert_ok(write_model(path, 1));
-    PATH(file, path, "model.safetensors");
-    assert_int_equal(unlink(file), 0);
-    assert_failed(fth_model_dir_open(path, &m), FTH_NOT_FOUND, (const char *[]){file, NULL});
+                  (const char *[]){path, "no such model folder", NULL});
+    static const char *const files[] = {"config.json", "model.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(write_model(path, 1));
+        PATH(file, path, files[i]);
+        assert_int_equal(unlink(file), 0);
+        assert_failed(fth_model_dir_open(path, &m), FTH_NOT_FOUND, (const char *[]){file, NULL});
+    }
     assert_null(m);
 }
 

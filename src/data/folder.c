@@ -49,8 +49,12 @@ fth_err fth_folder_open(fth_folder *f, const char *path) {
     char *file = fth_strdup_printf("%s/dataset.json", path);
     if (!file || !f->path)
         err = fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", path);
-    else if (fth_file_exists(path) && !fth_file_exists(file))
-        err = fth_fail(FTH_NOT_FOUND, "%s: not a data set: it has no dataset.json", path);
+    else if (!fth_file_exists(path))
+        err = fth_fail(FTH_NOT_FOUND, "%s: no such folder; fathom prepare makes a data set", path);
+    else if (!fth_file_exists(file))
+        err =
+            fth_fail(FTH_NOT_FOUND,
+                     "%s: not a data set: it has no dataset.json; fathom prepare makes one", path);
     else
         err = fth_json_load(file, &f->json);
     if (err == FTH_OK) err = read_keys(f);

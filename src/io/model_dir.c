@@ -1,5 +1,6 @@
 #include "io/model_dir.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -116,7 +117,9 @@ static fth_err open_once(const char *path, fth_model_dir **out, int *moved) {
                     : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", path);
     if (!err) {
         int there = stat(m->path, &before) == 0;
-        err = read_files(m);
+        err = there             ? read_files(m)
+              : errno == ENOENT ? fth_fail(FTH_NOT_FOUND, "%s: no such model folder", path)
+                                : fth_fail(FTH_IO, "%s: cannot open: %s", path, strerror(errno));
         *moved = there && (stat(m->path, &after) != 0 || after.st_ino != before.st_ino ||
                            after.st_dev != before.st_dev);
     }
