@@ -20,7 +20,8 @@ typedef struct fth_batch {
     int32_t n_sent;
     fth_packed_side side[2]; /* by fth_side; an absent side has rows 0 */
     /* generation only (attention_cached): */
-    const int32_t *slot;    /* [tgt rows] cache row that takes the new key and value */
+    /* [tgt rows] cache row that takes the new key and value; no other row's history has it */
+    const int32_t *slot;
     const int32_t *history; /* [tgt rows, history_pitch] cache rows of a hypothesis, oldest first,
                                the new one included */
     int32_t history_pitch;

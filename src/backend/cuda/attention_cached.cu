@@ -1,10 +1,12 @@
-/* attention_cached.cu: attention of one new row per hypothesis over its history. The new keys and
- * values go to the cache first. Reads the keys and values of every history once per head; a warp
- * does one head of one row: a lane for every key in turn, then a lane for every column. */
+/* attention_cached.cu: attention of one new row per hypothesis over its history. A warp does one head
+ * of one row: it puts the new key and value into the cache, then walks over the history, 32 entries at a
+ * time: a lane for every key, then a lane for every column of the values, keeping softmax's running
+ * maximum and sum. Reads the keys and values of every history once per head; what is read at a time is
+ * asked for at once, since a step of generation waits for memory and for nothing else. */
 #include "backend/cuda/vec.cuh"
 
 namespace {
-enum { WARPS = 4, WRITE_THREADS = 256 };
+enum { WARPS = 4, ENTRIES = 32 /* of the history at a time */ };
 
 template <class T> struct cached_args {
     const T *q, *k, *v;
@@ -16,63 +18,87 @@ template <class T> struct cached_args {
     const int32_t *slot, *begin, *history;
     int heads, head; /* columns of a head */
     float scale, inverse;
-    int width;
+    bool wide; /* every head of a key begins at a multiple of 16 bytes and has eights of columns */
     row_count rows;
     const fth_cuda_step *step;
 };
 
-template <class T> __global__ void __launch_bounds__(WRITE_THREADS) write_cache(cached_args<T> a) {
-    const uint32_t i = blockIdx.x * WRITE_THREADS + threadIdx.x, row = i / (uint32_t)a.width;
-    const uint32_t column = i - row * (uint32_t)a.width;
-    if (row >= rows_now(a.step, a.rows)) return;
+/* The row's own key and value, which are the newest of its history. */
+template <class T> __device__ void extend_cache(const cached_args<T> &a, int64_t row, int first) {
     const int64_t slot = a.slot[row];
-    a.key_cache[slot * a.ld_keys + column] = a.k[row * a.ld_k + column];
-    a.value_cache[slot * a.ld_values + column] = a.v[row * a.ld_v + column];
+    for (int c = first + (int)threadIdx.x % 32; c < first + a.head; c += 32) {
+        a.key_cache[slot * a.ld_keys + c] = a.k[row * a.ld_k + c];
+        a.value_cache[slot * a.ld_values + c] = a.v[row * a.ld_v + c];
+    }
 }
 
-template <class T>
-__device__ float score(const cached_args<T> &a, const float *q, int head, int entry) {
-    const T *key = a.key_cache + a.history[entry] * a.ld_keys + head * a.head;
+/* q [head] in shared memory; key: one head of it. */
+template <class T> __device__ float dot(const cached_args<T> &a, const float *q, const T *key) {
     float sum = 0.0f;
-    for (int c = 0; c < a.head; c++) sum += q[c] * to_float(key[c]);
-    sum *= a.scale;
-    return a.prev ? sum + a.prev[(int64_t)entry * a.heads + head] : sum;
+#pragma unroll 8
+    for (int c = 0; c < a.head; c += 8) {
+        float k[8];
+        load8(key + c, a.wide, a.head - c, k);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            if (c + i < a.head) sum += q[c + i] * k[i];
+    }
+    return sum * a.scale;
+}
+
+/* out [head] = out * factor + the values of `count` entries, each times its p. */
+template <class T>
+__device__ void add_values(const cached_args<T> &a, float *out, float factor, const float *p,
+                           const int32_t *slots, int count, int first) {
+    for (int c = (int)threadIdx.x % 32; c < a.head; c += 32) {
+        const T *column = a.value_cache + first + c;
+        float sum = out[c] * factor;
+#pragma unroll 16
+        for (int j = 0; j < count; j++) sum += p[j] * to_float(column[slots[j] * a.ld_values]);
+        out[c] = sum;
+    }
 }
 
 template <class T> __global__ void __launch_bounds__(WARPS * 32) attend(cached_args<T> a) {
     extern __shared__ float memory[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float *q = memory + warp * (2 * a.head + 32), *out = q + a.head, *p = out + a.head;
+    float *q = memory + warp * (2 * a.head + 2 * ENTRIES), *out = q + a.head, *p = out + a.head;
+    int32_t *slots = (int32_t *)(p + ENTRIES);
     const int64_t i = (int64_t)blockIdx.x * WARPS + warp, row = i / a.heads;
     const int head = (int)(i % a.heads), first = head * a.head;
     if (row >= a.rows.capacity) return;
     const bool real = row < rows_now(a.step, a.rows);
     const int begin = real ? a.begin[row] : 0, end = real ? a.begin[row + 1] : 0;
+    if (real) extend_cache(a, row, first);
     for (int c = lane; c < a.head; c += 32) {
         q[c] = real ? to_float(a.q[row * a.ld_q + first + c]) : 0.0f;
         out[c] = 0.0f;
     }
-    __syncwarp();
     float highest = -INFINITY, total = 0.0f;
-    for (int entry = begin + lane; entry < end; entry += 32) {
-        const float s = score(a, q, head, entry), y = s * a.inverse, before = highest;
-        if (a.scores) a.scores[(int64_t)entry * a.heads + head] = s;
-        highest = fmaxf(highest, y);
-        total = total * expf(before - highest) + expf(y - highest);
-    }
-    const float all = warp_max(highest);
-    total = warp_sum(highest == -INFINITY ? 0.0f : total * expf(highest - all));
-    for (int from = begin; from < end; from += 32) {
-        const int entry = from + lane, count = min(32, end - from);
-        if (entry < end) p[lane] = expf(score(a, q, head, entry) * a.inverse - all) / total;
+    for (int from = begin; from < end; from += ENTRIES) {
+        const int entry = from + lane;
+        const bool there = entry < end;
+        slots[lane] = there ? a.history[entry] : 0;
+        __syncwarp(); /* q, the cache's newest entry and the slots are there */
+        float score = -INFINITY;
+        if (there) {
+            score = dot(a, q, a.key_cache + slots[lane] * a.ld_keys + first);
+            if (a.prev) score += a.prev[(int64_t)entry * a.heads + head];
+            if (a.scores) a.scores[(int64_t)entry * a.heads + head] = score;
+            score *= a.inverse;
+        }
+        const float before = highest;
+        highest = fmaxf(highest, warp_max(score));
+        const float factor = expf(before - highest);
+        p[lane] = there ? expf(score - highest) : 0.0f;
+        total = total * factor + warp_sum(p[lane]);
         __syncwarp();
-        for (int c = lane; c < a.head; c += 32)
-            for (int j = 0; j < count; j++)
-                out[c] +=
-                    p[j] * to_float(a.value_cache[a.history[from + j] * a.ld_values + first + c]);
-        __syncwarp();
+        add_values(a, out, factor, p, slots, min((int)ENTRIES, end - from), first);
+        __syncwarp(); /* p and slots have been read */
     }
-    for (int c = lane; c < a.head; c += 32) a.o[row * a.ld_o + first + c] = from_float<T>(out[c]);
+    const float rest = total > 0.0f ? 1.0f / total : 0.0f;
+    for (int c = lane; c < a.head; c += 32)
+        a.o[row * a.ld_o + first + c] = from_float<T>(out[c] * rest);
 }
 
 template <class T> fth_err run(const fth_cuda_call *c) {
@@ -90,13 +116,11 @@ template <class T> fth_err run(const fth_cuda_call *c) {
     a.slot = c->batch->slot, a.begin = c->batch->begin, a.history = c->batch->history;
     a.heads = c->op->u.attention.heads, a.head = q->width / a.heads;
     a.scale = c->op->u.attention.scale, a.inverse = 1.0f / c->op->u.attention.divisor;
-    a.width = q->width;
+    a.wide = is_wide(keys) && a.head % 8 == 0;
     a.rows = rows_of(q);
     a.step = c->step;
     if (q->rows == 0) return FTH_OK;
-    write_cache<T><<<ceil_div(q->rows * q->width, WRITE_THREADS), WRITE_THREADS, 0, c->stream>>>(a);
-    FTH_TRY(fth_cuda_launched());
-    const int bytes = WARPS * (2 * a.head + 32) * (int)sizeof(float);
+    const int bytes = WARPS * (2 * a.head + 2 * ENTRIES) * (int)sizeof(float);
     if (bytes > 160 << 10)
         return fth_fail(FTH_FAILED, "heads of %d columns: too wide for device cuda", a.head);
     CUDA_TRY(cudaFuncSetAttribute(attend<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
