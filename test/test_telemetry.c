@@ -106,6 +106,36 @@ static void memory_is_shared(void **state) {
     }
 }
 
+/* On a device that runs telemetry aside, whatever budget a training fits into is enough for it. */
+static void every_budget_leaves_room(void **state) {
+    (void)state;
+    fth_config c = model_case_config("postln", FTH_ENCDEC);
+    c.encoder_layers = c.decoder_layers = 4;
+    model_case m;
+    model_case_init(&m, &c, "cpu", 1, 0.05, 0);
+    const fth_backend *real = m.device->backend;
+    fth_backend late = *real;
+    late.lag = 24;
+    m.device->backend = &late;
+    const int64_t all = fth_trainer_bytes(&m.trainer);
+    const int64_t arena = fth_program_arena_bytes(m.trainer.program);
+    int fits = 0;
+    for (int64_t k = 1; k < 100; k++) {
+        fth_trainer t;
+        fth_telemetry *w = NULL;
+        fth_trainer_spec spec = size;
+        spec.memory_budget = all - arena * k / 100;
+        if (fth_trainer_init(&t, &m.model, m.device, &m.trainer.recipe, &spec) != FTH_OK) break;
+        assert_ok(fth_telemetry_new(&t, &spec, &w));
+        fth_telemetry_free(w);
+        fth_trainer_fini(&t);
+        fits++;
+    }
+    assert_in_range(fits, 20, 98);
+    m.device->backend = real;
+    model_case_fini(&m);
+}
+
 /* ---- the numbers ---- */
 
 static void one_row(watched *w, const fth_config *c, const char *device) {
@@ -406,6 +436,7 @@ int main(void) {
         cmocka_unit_test(no_bit_changes),
         cmocka_unit_test(memory_is_shared),
         cmocka_unit_test(arenas_grow),
+        cmocka_unit_test(every_budget_leaves_room),
         cmocka_unit_test(backends_agree_and_parts_add_up),
         cmocka_unit_test(numbers_are_what_they_say),
         cmocka_unit_test(factors_of_the_branch_count),

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "graph/watch.h"
+
 struct fth_program {
     fth_exec exec;
     fth_graph graph;
@@ -136,8 +138,10 @@ static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     if (spec->budget <= 0 && !plan.norms_again) return fth_plan_make(&p->graph, &plan, &p->plan);
     int64_t left = INT64_MAX;
     if (spec->budget > 0) left = spec->budget - p->exec.scratch_bytes - owned_bytes(p);
-    if (spec->budget > 0 && spec->lender)
+    if (spec->budget > 0 && spec->lender) {
         left = spec->lender->plan.bytes; /* what it has costs nothing */
+        fth_watch_in_line(&p->graph);    /* and suffices so */
+    }
     return fth_plan_within(&p->graph, &plan, left, &p->plan, &p->recomputed);
 }
 

@@ -102,7 +102,7 @@ typedef struct fth_op {
     int32_t n_in, n_out;
     fth_val *in, *out; /* by the names of op.h; 0 where an optional operand is absent */
     bool backward;
-    bool aside;      /* made again for gradients of weights alone (plan.h: fth_runs_aside) */
+    bool aside;      /* telemetry, or made again for gradients of weights alone (fth_runs_aside) */
     fth_stack stack; /* where it belongs, for recompute, reports and telemetry */
     fth_sub sub;
     int32_t layer; /* 0-based, -1 outside of layers */

@@ -37,15 +37,8 @@ void fth_plan_fini(fth_plan *p) {
     *p = (fth_plan){0};
 }
 
-/* Does it only look at values, for the host to read after the run? */
-static bool watches(const fth_op *op) {
-    return op->kind == FTH_KIND_watch || op->kind == FTH_KIND_watch_positions ||
-           op->kind == FTH_KIND_watch_entropy;
-}
-
 bool fth_runs_aside(const fth_op *op) {
-    return op->kind == FTH_KIND_linear_dw || op->kind == FTH_KIND_update || op->aside ||
-           watches(op);
+    return op->kind == FTH_KIND_linear_dw || op->kind == FTH_KIND_update || op->aside;
 }
 
 int32_t fth_late_by(const fth_op *op, int32_t lag) {

@@ -17,6 +17,7 @@ static fth_op *watch_op(fth_graph *g, const fth_watch_at *at, fth_kind kind, int
     fth_op *op = fth_graph_op(g, kind, n_in, WATCH_N_OUT);
     if (!op) return NULL;
     op->backward = at->backward;
+    op->aside = true;
     op->stack = at->stack;
     op->sub = at->sub;
     op->layer = at->layer;
@@ -74,4 +75,13 @@ void fth_watch_entropy(fth_graph *g, const fth_watch_at *at, fth_val lse) {
     op->in[WATCH_ENTROPY_K] = attention.in[ATT_K];
     op->in[WATCH_ENTROPY_PREV] = attention.in[ATT_PREV];
     op->in[WATCH_ENTROPY_LSE] = lse;
+}
+
+void fth_watch_in_line(fth_graph *g) {
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        fth_op *op = &g->op[i];
+        if (op->kind == FTH_KIND_watch || op->kind == FTH_KIND_watch_positions ||
+            op->kind == FTH_KIND_watch_entropy)
+            op->aside = false;
+    }
 }

@@ -32,4 +32,8 @@ void fth_watch_positions(fth_graph *g, const fth_watch_at *at, fth_val x, fth_si
 /* Entropy of the attention that made `lse`. */
 void fth_watch_entropy(fth_graph *g, const fth_watch_at *at, fth_val lse);
 
+/* Lets none of these operations run beside the others (plan.h), where what they read would have to
+ * stay a little longer than it does without them. */
+void fth_watch_in_line(fth_graph *g);
+
 #endif
