@@ -173,7 +173,7 @@ static int do_instruction(const ucontext_t *u, const unsigned char *p) {
         memset(unit.tile[middle], 0, sizeof unit.tile[middle]);
         return 5;
     }
-    if (p[3] == 0x4b && (prefix == PREFIX_F2 || prefix == PREFIX_F3))
+    if (p[3] == 0x4b && prefix != NO_PREFIX) /* PREFIX_66: a load past the first-level cache */
         return move_tile(u, p, prefix);
     if (p[3] == 0x5c && prefix == PREFIX_F3)
         dot_bf16(middle, low, third);
@@ -206,32 +206,42 @@ static void stand_in(void) {
 
 /* ---- products ---- */
 
-enum { PAIRS = 48, ROWS = FTH_PAIRS_ROWS };
+static void count(void *context) {
+    ++*(int *)context;
+}
 
-static void pairs_are_those_of_the_twin(void **state) {
+/* Blocks of 32 or 16 rows, their rows and tiles apart from each other. */
+static void blocks_are_those_of_the_twin(void **state) {
     (void)state;
     stand_in();
-    const fth_pairs_path *amx = fth_pairs_path_named("amx");
-    const fth_pairs_path *plain = fth_pairs_path_named("plain-amx");
-    uint16_t *a = test_malloc(sizeof *a * ROWS * PAIRS * 2);
-    uint16_t *panel = test_malloc(sizeof *panel * PAIRS * 2 * FTH_PAIRS_COLUMNS);
-    float *c[2];
+    enum { STEPS = 3, LDA = 32 * STEPS + 8, A = 32 * LDA, B = STEPS * 2 * 512, LDC = 40 };
+    const fth_pairs_path *paths[] = {fth_pairs_path_named("plain-amx"),
+                                     fth_pairs_path_named("amx")};
+    uint16_t a[A], b[B];
+    float c[2][32 * LDC] = {{0}};
     fth_rng r;
     fth_rng_init(&r, 3, 0);
-    for (int i = 0; i < ROWS * PAIRS * 2; i++) a[i] = (uint16_t)(0x3f00 + fth_rng_below(&r, 256));
-    for (int i = 0; i < PAIRS * 2 * FTH_PAIRS_COLUMNS; i++)
-        panel[i] = (uint16_t)(0xbf00 + fth_rng_below(&r, 256));
-    for (int k = 0; k < 2; k++) c[k] = test_calloc(ROWS * FTH_PAIRS_COLUMNS, sizeof **c);
-    for (int64_t m = 16; m <= ROWS; m += 16)
-        for (int add = 0; add < 2; add++) {
-            const fth_pairs_path *paths[] = {plain, amx};
-            for (int k = 0; k < 2; k++)
-                paths[k]->product(m, a, PAIRS * 2, panel, PAIRS, c[k], FTH_PAIRS_COLUMNS, add);
-            for (int i = 0; i < ROWS * FTH_PAIRS_COLUMNS; i++)
-                assert_float_equal(c[0][i], c[1][i], 1e-3);
+    for (int i = 0; i < A; i++) a[i] = (uint16_t)(0x3f00 + fth_rng_below(&r, 256));
+    for (int i = 0; i < B; i++) b[i] = (uint16_t)(0xbf00 + fth_rng_below(&r, 256));
+    for (int way = 0; way < 4; way++)
+        for (int k = 0; k < 2; k++) {
+            int calls = 0;
+            paths[k]->tiles.begin();
+            paths[k]->tiles.product(&(fth_tiles_block){.two = way % 2 == 0,
+                                                       .add = way > 0,
+                                                       .a = {a, 2 * LDA, 32 * LDA, 64},
+                                                       .b = {b, 64, 1024, 2048},
+                                                       .steps = STEPS,
+                                                       .c = c[k],
+                                                       .c_stride = 4 * LDC,
+                                                       .meanwhile = way < 3 ? count : NULL,
+                                                       .context = &calls});
+            paths[k]->tiles.end();
+            assert_int_equal(calls, way < 3 ? STEPS : 0);
         }
-    if (emulated) assert_memory_equal(c[0], c[1], sizeof **c * ROWS * FTH_PAIRS_COLUMNS);
-    test_free(a), test_free(panel), test_free(c[0]), test_free(c[1]);
+    assert_true(c[0][0] < -4 * STEPS * 32 * 0.25f && c[0][31 * LDC + 31] < -2 * STEPS * 32 * 0.25f);
+    for (int i = 0; i < 32 * LDC; i++) assert_float_equal(c[0][i], c[1][i], 1e-3);
+    if (emulated) assert_memory_equal(c[0], c[1], sizeof c[0]);
 }
 
 static void bytes_are_those_of_the_twin(void **state) {
@@ -296,7 +306,7 @@ static void a_training_is_that_of_the_twin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_are_those_of_the_twin),
+        cmocka_unit_test(blocks_are_those_of_the_twin),
         cmocka_unit_test(bytes_are_those_of_the_twin),
         cmocka_unit_test(a_training_is_that_of_the_twin),
     };

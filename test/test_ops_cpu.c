@@ -113,6 +113,9 @@ static const product_case products[] = {
     {"wide gradient", 530, 260, 900, FTH_ACT_GELU},
     {"deep blocks of pairs", 50, 2100, 70, FTH_ACT_NONE},
     {"rows in blocks of pairs", 2100, 34, 66, FTH_ACT_RELU},
+    {"whole tiles", 160, 64, 96, FTH_ACT_RELU},
+    {"sets of strips", 70, 513, 1100, FTH_ACT_RELU},
+    {"deep sets of strips, rows in groups", 530, 2100, 150, FTH_ACT_NONE},
 };
 
 enum {

@@ -67,7 +67,7 @@ TILES static bool multiplies_bf16(void) {
     fth_amx_begin();
     _tile_zero(0);
     _tile_loadd(1, ones, 64);
-    _tile_loadd(2, ones, 64);
+    _tile_stream_loadd(2, ones, 64);
     let_others_run();
     _tile_dpbf16ps(0, 1, 2);
     _tile_stored(0, sums, 64);
@@ -87,7 +87,7 @@ TILES static bool multiplies_int8(void) {
     fth_amx_begin();
     _tile_zero(0);
     _tile_loadd(1, bytes, 64);
-    _tile_loadd(2, bytes, 64);
+    _tile_stream_loadd(2, bytes, 64);
     let_others_run();
     _tile_dpbusd(0, 1, 2);
     _tile_stored(0, sums, 64);

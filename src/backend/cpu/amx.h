@@ -1,4 +1,5 @@
-/* amx.h: tiles of the matrix unit: asking the system for them, and their shape. */
+/* amx.h: tiles of the matrix unit: asking the system for them, their shape, and what is multiplied on
+ * them at a time (tiles.h). */
 #ifndef FTH_BACKEND_CPU_AMX_H
 #define FTH_BACKEND_CPU_AMX_H
 
@@ -12,5 +13,28 @@ bool fth_amx_int8_usable(void);
 /* Gives this thread eight tiles of 16 rows of 64 bytes, and takes them back. */
 void fth_amx_begin(void);
 void fth_amx_end(void);
+
+/* How the tiles of a factor lie in memory, in bytes. */
+typedef struct fth_tiles {
+    const void *first;
+    int64_t stride; /* from row to row of a tile */
+    int64_t other;  /* to the tile of the other 16 rows of A, or columns of B */
+    int64_t next;   /* to the tile that comes next along k */
+} fth_tiles;
+
+/* 32 rows, or 16, and 32 columns of C = A B, or C + A B. */
+typedef struct fth_tiles_block {
+    bool two; /* tiles of rows; else one */
+    bool add; /* to what is in c */
+    fth_tiles a, b;
+    int64_t steps; /* tiles along k */
+    void *c;       /* [32 or 16][32] numbers of 4 bytes */
+    int64_t c_stride;
+    void (*meanwhile)(
+        void *context); /* called once a step: work for the rest of the core; or NULL */
+    void *context;
+} fth_tiles_block;
+
+typedef void fth_tiles_product(const fth_tiles_block *x);
 
 #endif

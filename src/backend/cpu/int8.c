@@ -77,6 +77,20 @@ static bool always(void) {
 
 enum { TILE_ROWS = 16, TILE_GROUPS = 16, SUMS_STRIDE = FTH_INT8_COLUMNS * (int)sizeof(int32_t) };
 
+/* Whole tiles of rows with a panel. */
+static void multiply_tiles(fth_tiles_product *product, int64_t m, const uint8_t *x, int64_t ldx,
+                           const int8_t *panel, int64_t groups, int32_t *sums) {
+    for (int64_t i = 0; i < m; i += 2 * TILE_ROWS)
+        for (int64_t j = 0; j < FTH_INT8_COLUMNS; j += 32)
+            product(&(fth_tiles_block){
+                .two = m - i > TILE_ROWS,
+                .a = {x + i * ldx, ldx, TILE_ROWS * ldx, TILE_GROUPS * FTH_INT8_DEPTH},
+                .b = {panel + j * FTH_INT8_DEPTH, GROUP, 16 * FTH_INT8_DEPTH, TILE_GROUPS * GROUP},
+                .steps = groups / TILE_GROUPS,
+                .c = sums + i * FTH_INT8_COLUMNS + j,
+                .c_stride = SUMS_STRIDE});
+}
+
 /* Tiles as they lie in memory. */
 static void dot_plain(void *sum, const void *a, const void *b) {
     int32_t c[16][16];
@@ -99,7 +113,7 @@ static void dot_plain(void *sum, const void *a, const void *b) {
 static void product_plain_amx(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *panel,
                               int64_t groups, int32_t *sums) {
     const int64_t whole = m / TILE_ROWS * TILE_ROWS;
-    if (whole) plain_tiles(whole, x, ldx, panel, groups, sums, SUMS_STRIDE, false);
+    multiply_tiles(plain_tiles, whole, x, ldx, panel, groups, sums);
     plain_product(true, m - whole, x + whole * ldx, ldx, panel, groups,
                   sums + whole * FTH_INT8_COLUMNS);
 }
@@ -212,7 +226,11 @@ static bool has_vnni(void) {
 static void product_amx(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *panel,
                         int64_t groups, int32_t *sums) {
     const int64_t whole = m / TILE_ROWS * TILE_ROWS;
-    if (whole) amx_tiles(whole, x, ldx, panel, groups, sums, SUMS_STRIDE, false);
+    if (whole) {
+        fth_amx_begin();
+        multiply_tiles(amx_tiles, whole, x, ldx, panel, groups, sums);
+        fth_amx_end();
+    }
     if (m > whole)
         product_vnni(m - whole, x + whole * ldx, ldx, panel, groups,
                      sums + whole * FTH_INT8_COLUMNS);

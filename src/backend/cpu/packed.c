@@ -113,17 +113,16 @@ static int64_t panels_bytes(const shape *s, const fth_tensor *w) {
     return panels_of(s, w) * numbers * (int64_t)fth_dtype_size(w->dtype);
 }
 
-/* Panels of neighbours along k side by side, [panels][pairs][FTH_PAIRS_COLUMNS][2]; what no weight
- * fills is 0 already. */
+/* Panels for a unit that multiplies pairs (pairs.h); what no weight fills is 0 already. */
 static void pack_pairs(const fth_pairs_path *path, const fth_tensor *w, fth_share panels,
                        uint16_t *to) {
     const int64_t size = fth_pairs_panel(path, w->width);
     const int64_t begin = panels.begin * FTH_PAIRS_COLUMNS, end = panels.end * FTH_PAIRS_COLUMNS;
     for (int64_t j = begin; j < end && j < w->rows; j++) {
         const uint16_t *from = (const uint16_t *)w->data + j * w->ld;
-        uint16_t *column = to + j / FTH_PAIRS_COLUMNS * size + j % FTH_PAIRS_COLUMNS * 2;
+        uint16_t *panel = to + j / FTH_PAIRS_COLUMNS * size;
         for (int64_t l = 0; l < w->width; l++)
-            column[l / 2 * 2 * FTH_PAIRS_COLUMNS + l % 2] = from[l];
+            panel[fth_pairs_place(path, w->width, j % FTH_PAIRS_COLUMNS, l)] = from[l];
     }
 }
 

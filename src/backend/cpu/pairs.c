@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "backend/cpu/amx.h"
-
 #ifdef FTH_CPU_X86
 #include <immintrin.h>
 #endif
@@ -94,9 +92,7 @@ static void dot_plain(void *sum, const void *a, const void *b) {
 #include "backend/cpu/tiles_plain.h"
 #undef NAME
 
-static void plain_tiles_product(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
-                                int64_t pairs, float *c, int64_t ldc, bool add) {
-    plain_tiles(m, a, 2 * lda, panel, pairs, c, 4 * ldc, add);
+static void nothing(void) {
 }
 
 #ifdef FTH_CPU_X86
@@ -143,21 +139,24 @@ static bool has_bf16(void) {
 #define DOT_AMX _tile_dpbf16ps
 #include "backend/cpu/tiles_amx.h"
 
-static void amx_product(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
-                        int64_t pairs, float *c, int64_t ldc, bool add) {
-    amx_tiles(m, a, 2 * lda, panel, pairs, c, 4 * ldc, add);
-}
-
 #endif
 
 /* ---- choosing ---- */
 
+enum { TILE_PAIRS = FTH_TILES_SIDE / 2 };
+
 static const fth_pairs_path paths[] = {
-    {"plain-bf16", 1, 1, always, plain_dots_product},
-    {"plain-amx", 16, 16, always, plain_tiles_product},
+    {.name = "plain-bf16", .pairs = 1, .present = always, .product = plain_dots_product},
+    {.name = "plain-amx",
+     .pairs = TILE_PAIRS,
+     .present = always,
+     .tiles = {nothing, plain_tiles, nothing}},
 #ifdef FTH_CPU_X86
-    {"avx512-bf16", 1, 1, has_bf16, avx512_dots_product},
-    {"amx", 16, 16, fth_amx_usable, amx_product},
+    {.name = "avx512-bf16", .pairs = 1, .present = has_bf16, .product = avx512_dots_product},
+    {.name = "amx",
+     .pairs = TILE_PAIRS,
+     .present = fth_amx_usable,
+     .tiles = {fth_amx_begin, amx_tiles, fth_amx_end}},
 #endif
 };
 

@@ -4,24 +4,28 @@
 #ifndef FTH_BACKEND_CPU_PAIRS_H
 #define FTH_BACKEND_CPU_PAIRS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "backend/cpu/amx.h"
 
 enum {
     FTH_PAIRS_COLUMNS = 64, /* of C that a panel of B makes */
-    FTH_PAIRS_ROWS = 96     /* most rows of A for one call */
+    FTH_PAIRS_ROWS = 96,    /* most rows of A for one call, on vectors */
+    FTH_TILES_SIDE = 32 /* rows and columns of C that tiles make at a time, and of k in a step */
 };
 
-/* C[m][ldc] = A B, or C + A B, for one panel. A: [m][lda] bf16; panel: [pairs][FTH_PAIRS_COLUMNS][2],
- * neighbours along k side by side. m and pairs are multiples of what the path asks for. */
+/* On vectors: C[m][ldc] = A B, or C + A B, for one panel. A: [m][lda] bf16. */
 typedef void fth_pairs_product(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
                                int64_t pairs, float *c, int64_t ldc, bool add);
 
 typedef struct fth_pairs_path {
     const char *name;
-    int64_t rows, pairs; /* m and pairs are multiples of these */
+    int64_t pairs; /* those of a panel are a multiple of this */
     bool (*present)(void);
-    fth_pairs_product *product;
+    fth_pairs_product *product; /* NULL: tiles */
+    struct {
+        void (*begin)(void); /* gives a thread its tiles */
+        fth_tiles_product *product;
+        void (*end)(void);
+    } tiles;
 } fth_pairs_path;
 
 /* A path by name: "avx512-bf16", "amx", or their twins "plain-bf16", "plain-amx". NULL: there is no
@@ -35,6 +39,16 @@ static inline int64_t fth_pairs_of(const fth_pairs_path *path, int64_t k) {
 
 static inline int64_t fth_pairs_panel(const fth_pairs_path *path, int64_t k) {
     return fth_pairs_of(path, k) * 2 * FTH_PAIRS_COLUMNS;
+}
+
+/* Where column j and number l of k lie in a panel: neighbours along k side by side. Vectors:
+ * [pairs][FTH_PAIRS_COLUMNS][2]. Tiles: strips of 32 columns, [2 strips][pairs / 16][2 tiles][16 pairs]
+ * [16 columns][2]. */
+static inline int64_t fth_pairs_place(const fth_pairs_path *path, int64_t k, int64_t j, int64_t l) {
+    enum { SIDE = FTH_TILES_SIDE, TILE = SIDE * 16 };
+    if (path->product) return l / 2 * 2 * FTH_PAIRS_COLUMNS + 2 * j + l % 2;
+    const int64_t strip = j / SIDE * fth_pairs_of(path, k) * 2 * SIDE, step = l / SIDE * 2 * TILE;
+    return strip + step + j % SIDE / 16 * TILE + l % SIDE / 2 * SIDE + j % 16 * 2 + l % 2;
 }
 
 #endif

@@ -1,12 +1,9 @@
 /* tiles_amx.h: the product of tiles.h on the matrix unit. DOT_AMX is the instruction that multiplies two
  * tiles and adds to a third. */
-#define TILES (void)0
-#define TILES_ARGUMENT
-#define TILES_PASSED
-#define begin_tiles()            fth_amx_begin()
-#define end_tiles()              fth_amx_end()
-#define zero_tile(t)             _tile_zero(t)
-#define load_tile(t, p, stride)  _tile_loadd(t, p, stride)
-#define store_tile(t, p, stride) _tile_stored(t, p, stride)
-#define dot_tiles(c, a, b)       DOT_AMX(c, a, b)
+#define TILES                     (void)0
+#define zero_tile(t)              _tile_zero(t)
+#define load_tile(t, p, stride)   _tile_loadd(t, p, stride)
+#define stream_tile(t, p, stride) _tile_stream_loadd(t, p, stride)
+#define store_tile(t, p, stride)  _tile_stored(t, p, stride)
+#define dot_tiles(c, a, b)        DOT_AMX(c, a, b)
 #include "backend/cpu/tiles.h"

@@ -21,23 +21,17 @@ static inline void store_plain(const plain_tile *t, void *to, int64_t stride) {
 #endif
 
 #define ON
-#define TILES          plain_tile tiles[8]
-#define TILES_ARGUMENT plain_tile *tiles,
-#define TILES_PASSED   tiles,
-#define begin_tiles()  memset(tiles, 0, sizeof tiles)
-#define end_tiles()
-#define zero_tile(t)             memset(&tiles[t], 0, sizeof tiles[t])
-#define load_tile(t, p, stride)  load_plain(&tiles[t], p, stride)
-#define store_tile(t, p, stride) store_plain(&tiles[t], p, stride)
-#define dot_tiles(c, a, b)       DOT_PLAIN(&tiles[c], &tiles[a], &tiles[b])
+#define TILES                     plain_tile tiles[8]
+#define zero_tile(t)              memset(&tiles[t], 0, sizeof tiles[t])
+#define load_tile(t, p, stride)   load_plain(&tiles[t], p, stride)
+#define stream_tile(t, p, stride) load_plain(&tiles[t], p, stride)
+#define store_tile(t, p, stride)  store_plain(&tiles[t], p, stride)
+#define dot_tiles(c, a, b)        DOT_PLAIN(&tiles[c], &tiles[a], &tiles[b])
 #include "backend/cpu/tiles.h"
 #undef ON
 #undef TILES
-#undef TILES_ARGUMENT
-#undef TILES_PASSED
-#undef begin_tiles
-#undef end_tiles
 #undef zero_tile
 #undef load_tile
+#undef stream_tile
 #undef store_tile
 #undef dot_tiles

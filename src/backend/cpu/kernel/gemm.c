@@ -17,7 +17,9 @@ int64_t FTH_NAME(gemm_own_bytes)(void) {
     const int64_t floats = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
 #ifdef FTH_REAL_IS_bf16
     const int64_t pairs = FTH_NAME(gemm_pairs_bytes)() / (int64_t)sizeof(float);
-    return whole_lines(pairs > floats ? pairs : floats) * (int64_t)sizeof(float);
+    const int64_t tiles = FTH_NAME(gemm_tiles_bytes)() / (int64_t)sizeof(float);
+    const int64_t units = pairs > tiles ? pairs : tiles;
+    return whole_lines(units > floats ? units : floats) * (int64_t)sizeof(float);
 #else
     return floats * (int64_t)sizeof(float);
 #endif
@@ -283,8 +285,9 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         FTH_NAME(gemm_dots)(g, team, own);
         return;
     }
-    const int by_rows =
-        g->accumulate ? row_threads_accumulating(team, g->m, g->n) : row_threads(team, g->n);
+    const bool tiles = gemm_on_tiles(g); /* they pack A between their products, at no cost */
+    const int by_rows = g->accumulate && !tiles ? row_threads_accumulating(team, g->m, g->n)
+                                                : row_threads(team, g->n);
     const int by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};
@@ -296,9 +299,13 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
                     .a = a,
                     .b = a + whole_lines(A_FLOATS),
                     .acc = a + whole_lines(A_FLOATS) + B_FLOATS};
-    const fth_share rows_ = fth_team_share(&row_team, g->m, 1);
-    const fth_share columns = fth_team_share(&column_team, g->n, NR);
+    const fth_share rows_ = fth_team_share(&row_team, g->m, tiles ? FTH_TILES_SIDE : 1);
+    const fth_share columns = fth_team_share(&column_team, g->n, tiles ? FTH_TILES_SIDE : NR);
 #ifdef FTH_REAL_IS_bf16
+    if (tiles) {
+        FTH_NAME(gemm_tiles)(g, NULL, rows_, columns, own);
+        return;
+    }
     if (g->pairs) {
         FTH_NAME(gemm_pairs)(g, rows_, columns, own);
         return;

@@ -44,9 +44,18 @@ void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
 enum { GEMM_FEW_ROWS = 48 };
 void FTH_NAME(gemm_dots)(const gemm *g, const fth_team *team, void *own);
 
-/* Rows and columns of C on a unit that multiplies pairs (bf16 alone). own: gemm_pairs_bytes. */
+/* Rows and columns of C on a unit that multiplies pairs (bf16 alone): vectors, or tiles, for which B may
+ * have been packed before (panels; NULL: not). own: gemm_pairs_bytes, gemm_tiles_bytes. */
 void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own);
 int64_t FTH_NAME(gemm_pairs_bytes)(void);
+void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
+                          void *own);
+int64_t FTH_NAME(gemm_tiles_bytes)(void);
+
+/* Whether the products of g are done on tiles. */
+static inline bool gemm_on_tiles(const gemm *g) {
+    return g->pairs && !g->pairs->product;
+}
 
 /* The unit of this device that multiplies pairs. */
 static inline const fth_pairs_path *pairs_of(const fth_exec *ex) {

@@ -1,12 +1,11 @@
-/* gemm_pairs.c: products of bf16 on units that multiply pairs (backend/cpu/pairs.h). B is packed into
+/* gemm_pairs.c: products of bf16 on vectors of pairs (backend/cpu/pairs.h). B is packed into
  * panels with neighbours along k side by side, for a whole block of k, and stays in the second-level
  * cache; A is read where it lies, or turned where it lies by columns. */
 #include "backend/cpu/kernel/gemm.h"
 
 #ifdef FTH_REAL_IS_bf16
 
-#include "backend/cpu/kernel/vec.h"
-#include "backend/cpu/pairs.h"
+#include "backend/cpu/kernel/pairs_turn.h"
 
 enum {
     DEPTH = 2048,                              /* most of k at a time */
@@ -36,21 +35,6 @@ static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;
 }
 
-/* A pair as one number: the first is its lower half. */
-static inline uint32_t pair_of(real first, real second) {
-    return (uint32_t)second << 16 | first;
-}
-
-/* to[q][ld] for q < VW: pair q of VW rows: VW x VW pairs turned. */
-inline_ void turn(uint32_t *to, int64_t ld, const uint32_t *from, int64_t ld_from) {
-    vf r[VW];
-#pragma GCC unroll 16
-    for (int i = 0; i < VW; i++) r[i] = v_load((const float *)(const void *)(from + i * ld_from));
-    v_transpose(r);
-#pragma GCC unroll 16
-    for (int i = 0; i < VW; i++) v_store((float *)(void *)(to + i * ld), r[i]);
-}
-
 /* VW rows of numbers, of which n exist and have `depth` numbers, as rows of `pairs` pairs. */
 static void pairs_of_rows(uint32_t *to, int64_t ld, const real *from, int64_t ld_from, int64_t n,
                           int64_t depth, int64_t pairs) {
@@ -70,8 +54,8 @@ static void pack_columns(const gemm *g, const block *b, int64_t column, uint32_t
             const real *from = g->b.data + (column + j) * g->b.ld + b->l + 2 * p;
             uint32_t *place = to + p * FTH_PAIRS_COLUMNS + j, rows_[VW * VW];
             const int64_t depth = b->depth - 2 * p, wide = least(VW, b->pairs - p);
-            if (j + VW <= n && depth >= 2 * VW && g->b.ld % 2 == 0 && wide == VW) {
-                turn(place, FTH_PAIRS_COLUMNS, (const uint32_t *)(const void *)from, g->b.ld / 2);
+            if (j + VW <= n && depth >= 2 * VW && wide == VW) {
+                turn_pairs(place, 4 * FTH_PAIRS_COLUMNS, from, 2 * g->b.ld);
                 continue;
             }
             pairs_of_rows(rows_, VW, from, g->b.ld, n - j, depth, VW);
@@ -109,28 +93,27 @@ static void pack_b(const gemm *g, const block *b) {
 }
 
 /* Rows of A that lie in rows, filled up with 0. */
-static void copy_a(const gemm *g, const block *b, int64_t n_rows) {
-    const int64_t ld = 2 * b->pairs;
-    for (int64_t i = 0; i < n_rows; i++) {
+static void copy_a(const gemm *g, const block *b) {
+    const int64_t ld = 2 * b->pairs, n = b->depth;
+    for (int64_t i = 0; i < b->n_rows; i++) {
         real *to = b->a + i * ld;
-        const int64_t n = i < b->n_rows ? b->depth : 0;
-        if (n) memcpy(to, g->a.data + (b->row + i) * g->a.ld + b->l, sizeof *to * (size_t)n);
+        memcpy(to, g->a.data + (b->row + i) * g->a.ld + b->l, sizeof *to * (size_t)n);
         memset(to + n, 0, sizeof *to * (size_t)(ld - n));
     }
 }
 
 /* Rows of A that lie in columns of a. */
-static void turn_a(const gemm *g, const block *b, int64_t n_rows) {
+static void turn_a(const gemm *g, const block *b) {
     uint32_t *to = (uint32_t *)(void *)b->a;
     for (int64_t p = 0; p < b->pairs; p += VW) {
         const int64_t wide = least(VW, b->pairs - p);
-        for (int64_t i = 0; i < n_rows; i += VW) {
+        for (int64_t i = 0; i < b->n_rows; i += VW) {
             uint32_t found[VW * VW]; /* [pair][row] */
-            const int64_t high = least(VW, n_rows - i), there = least(high, b->n_rows - i);
+            const int64_t high = least(VW, b->n_rows - i);
             for (int64_t q = 0; q < VW; q++) {
                 const real *first = g->a.data + (b->l + 2 * (p + q)) * g->a.ld + b->row + i;
                 const int64_t left = b->depth - 2 * (p + q);
-                if (left >= 2 && there == VW) {
+                if (left >= 2 && high == VW) {
                     const real *second = first + g->a.ld;
 #pragma omp simd
                     for (int64_t c = 0; c < VW; c++)
@@ -138,12 +121,12 @@ static void turn_a(const gemm *g, const block *b, int64_t n_rows) {
                     continue;
                 }
                 for (int64_t c = 0; c < VW; c++)
-                    found[q * VW + c] = pair_of(left > 0 && c < there ? first[c] : 0,
-                                                left > 1 && c < there ? first[g->a.ld + c] : 0);
+                    found[q * VW + c] = pair_of(left > 0 && c < high ? first[c] : 0,
+                                                left > 1 && c < high ? first[g->a.ld + c] : 0);
             }
             uint32_t *place = to + i * b->pairs + p;
             if (wide == VW && high == VW) {
-                turn(place, b->pairs, found, VW);
+                turn_pairs(place, 4 * b->pairs, found, 4 * VW);
                 continue;
             }
             for (int64_t c = 0; c < high; c++)
@@ -154,20 +137,19 @@ static void turn_a(const gemm *g, const block *b, int64_t n_rows) {
 
 /* All panels of the block with its rows of A. */
 static void multiply(const gemm *g, const block *b) {
-    const int64_t n_rows = round_up(b->n_rows, g->pairs->rows);
     const real *a = b->a;
     int64_t lda = 2 * b->pairs;
     if (g->accumulate) {
-        turn_a(g, b, n_rows);
-    } else if (n_rows == b->n_rows && 2 * b->pairs == b->depth) {
+        turn_a(g, b);
+    } else if (2 * b->pairs == b->depth) {
         a = g->a.data + b->row * g->a.ld + b->l;
         lda = g->a.ld;
     } else {
-        copy_a(g, b, n_rows);
+        copy_a(g, b);
     }
     for (int64_t j = 0; j < b->n_columns; j += FTH_PAIRS_COLUMNS)
-        g->pairs->product(n_rows, a, lda, b->b + 2 * j * b->pairs, b->pairs, b->c + j, MOST_COLUMNS,
-                          b->l > 0 && !g->accumulate);
+        g->pairs->product(b->n_rows, a, lda, b->b + 2 * j * b->pairs, b->pairs, b->c + j,
+                          MOST_COLUMNS, b->l > 0 && !g->accumulate);
 }
 
 static void finish(const gemm *g, const block *b) {

@@ -1,5 +1,5 @@
-/* gemm_pairs_panels.c: products of few rows of bf16 with weights that were packed for a unit that
- * multiplies pairs (backend/cpu/pairs.h) when the program was made. Reads n k weights once; bound by
+/* gemm_pairs_panels.c: products of few rows of bf16 with weights that were packed for vectors of
+ * pairs (backend/cpu/pairs.h) when the program was made. Reads n k weights once; bound by
  * the memory. */
 #include "backend/cpu/kernel/gemm_panels.h"
 
@@ -18,17 +18,11 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Rows that the unit wants; those behind the last hold nothing that is read. */
-static int64_t whole_rows(const gemm *g, const block *b) {
-    return (b->n_rows + g->pairs->rows - 1) / g->pairs->rows * g->pairs->rows;
-}
-
 static void copy_rows(const gemm *g, const block *b) {
-    const int64_t high = whole_rows(g, b), ld = 2 * b->pairs;
-    for (int64_t i = 0; i < high; i++) {
-        const int64_t n = i < b->n_rows ? b->depth : 0;
+    const int64_t ld = 2 * b->pairs, n = b->depth;
+    for (int64_t i = 0; i < b->n_rows; i++) {
         real *to = b->a + i * ld;
-        if (n) memcpy(to, g->a.data + (b->row + i) * g->a.ld + b->l, sizeof *to * (size_t)n);
+        memcpy(to, g->a.data + (b->row + i) * g->a.ld + b->l, sizeof *to * (size_t)n);
         memset(to + n, 0, sizeof *to * (size_t)(ld - n));
     }
 }
@@ -39,8 +33,8 @@ static void multiply_panel(const gemm *g, block *b, const real *panel) {
         b->depth = least(DEPTH, g->k - b->l);
         b->pairs = fth_pairs_of(g->pairs, b->depth);
         if (g->k > DEPTH) copy_rows(g, b);
-        g->pairs->product(whole_rows(g, b), b->a, 2 * b->pairs, panel + b->l * FTH_PAIRS_COLUMNS,
-                          b->pairs, b->c, FTH_PAIRS_COLUMNS, b->l > 0);
+        g->pairs->product(b->n_rows, b->a, 2 * b->pairs, panel + b->l * FTH_PAIRS_COLUMNS, b->pairs,
+                          b->c, FTH_PAIRS_COLUMNS, b->l > 0);
     }
 }
 

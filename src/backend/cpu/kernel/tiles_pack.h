@@ -1,0 +1,88 @@
+/* tiles_pack.h: squares of 32 x 32 numbers of bf16 as two tiles for the matrix unit, one behind the
+ * other: 16 rows of 32 numbers of A each, or [16 pairs along k][16 columns][2] of B, from either order in
+ * memory. Squares at an edge are filled up with 0. */
+#ifndef FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
+#define FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
+
+#include "backend/cpu/kernel/pairs_turn.h"
+#include "backend/cpu/pairs.h"
+
+enum {
+    SIDE = FTH_TILES_SIDE,
+    SQUARE = SIDE * SIDE, /* numbers of two tiles */
+    TILE_ROWS = 16,
+    TILE_PAIRS = 16,
+    TILE_LINE = 64 /* bytes of a row of a tile */
+};
+
+/* A square, of which some rows and columns exist. */
+typedef struct square {
+    const uint16_t *first;
+    int64_t ld, rows, columns;
+} square;
+
+/* The numbers of a whole square: where they are, or in `whole`. */
+static inline square filled(square x, uint16_t whole[SQUARE]) {
+    if (x.rows >= SIDE && x.columns >= SIDE) return x;
+    const int64_t n = x.columns < SIDE ? x.columns : SIDE;
+    memset(whole, 0, sizeof *whole * SQUARE);
+    for (int64_t i = 0; i < SIDE && i < x.rows; i++)
+        memcpy(whole + i * SIDE, x.first + i * x.ld, sizeof *whole * (size_t)n);
+    return (square){whole, SIDE, SIDE, SIDE};
+}
+
+typedef uint32_t vu __attribute__((vector_size(sizeof(vf))));
+
+/* VW pairs of two rows. */
+inline_ vf pairs_of_rows(const uint16_t *first, const uint16_t *second) {
+    return (vf)((vu)v_load_real(first) >> 16 | (vu)v_load_real(second));
+}
+
+/* A: rows of the square are rows of the tiles. */
+static inline void pack_rows(uint16_t *to, square x) {
+    uint16_t whole[SQUARE];
+    x = filled(x, whole);
+#pragma GCC unroll 8
+    for (int i = 0; i < SIDE; i++) memcpy(to + i * SIDE, x.first + i * x.ld, TILE_LINE);
+}
+
+/* A: columns of the square are rows of the tiles. */
+static inline void pack_turned(uint16_t *to, square x) {
+    uint16_t whole[SQUARE];
+    float pairs[VW * VW]; /* [pair][column] */
+    x = filled(x, whole);
+    for (int j = 0; j < SIDE; j += VW)
+        for (int p = 0; p < TILE_PAIRS; p += VW) {
+            const uint16_t *first = x.first + 2 * p * x.ld + j;
+#pragma GCC unroll 16
+            for (int q = 0; q < VW; q++, first += 2 * x.ld)
+                v_store(pairs + q * VW, pairs_of_rows(first, first + x.ld));
+            turn_pairs(to + j * SIDE + 2 * p, TILE_LINE, pairs, sizeof(vf));
+        }
+}
+
+/* B: rows of the square are its columns. */
+static inline void pack_pairs_turned(uint16_t *to, square x) {
+    uint16_t whole[SQUARE];
+    x = filled(x, whole);
+    for (int j = 0; j < SIDE; j += VW)
+        for (int p = 0; p < TILE_PAIRS; p += VW)
+            turn_pairs(to + j / 16 * (SQUARE / 2) + p * SIDE + j % 16 * 2, TILE_LINE,
+                       x.first + j * x.ld + 2 * p, 2 * x.ld);
+}
+
+/* B: rows of the square go along k. */
+static inline void pack_pairs(uint16_t *to, square x) {
+    uint16_t whole[SQUARE];
+    x = filled(x, whole);
+    for (int p = 0; p < TILE_PAIRS; p++) {
+        const uint16_t *first = x.first + 2 * p * x.ld;
+#pragma GCC unroll 8
+        for (int j = 0; j < SIDE; j += VW) {
+            const vf pairs = pairs_of_rows(first + j, first + x.ld + j);
+            memcpy(to + j / 16 * (SQUARE / 2) + p * SIDE + j % 16 * 2, &pairs, sizeof pairs);
+        }
+    }
+}
+
+#endif
