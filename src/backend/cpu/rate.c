@@ -109,25 +109,30 @@ static double now(const product *p) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Operations per second, the best of several tries. They are short, so that on a machine with other
- * work some have it alone. */
-static fth_err time_op(product *p, const fth_op *op, double operations, double *rate) {
-    enum { TRIES = 30 };
-    const double wanted = 1e-3, most = 0.3; /* seconds of a try, and of all */
-    const double begin = now(p);
-    int64_t runs = 1;
-    *rate = 0;
-    for (int t = 0; t < TRIES && (t < 2 || now(p) - begin < most);) {
+/* One try of a product, as many runs as take long enough to be timed; keeps the best rate. */
+static fth_err try_op(product *p, const fth_op *op, double operations, int64_t *runs,
+                      double *rate) {
+    const double wanted = 1e-3; /* seconds */
+    for (double seconds = 0; seconds < wanted; *runs *= seconds < wanted ? 2 : 1) {
         const double start = now(p);
-        for (int64_t i = 0; i < runs; i++) FTH_TRY(p->dev->backend->kernel[op->kind](&p->ex, op));
-        const double seconds = now(p) - start;
-        if (operations * (double)runs / seconds > *rate)
-            *rate = operations * (double)runs / seconds;
-        if (seconds < wanted)
-            runs *= 2;
-        else
-            t++;
+        for (int64_t i = 0; i < *runs; i++) FTH_TRY(p->dev->backend->kernel[op->kind](&p->ex, op));
+        seconds = now(p) - start;
+        if (operations * (double)*runs / seconds > *rate)
+            *rate = operations * (double)*runs / seconds;
     }
+    return FTH_OK;
+}
+
+/* The best of several tries, for each of the first n products. Tries are short and the products take
+ * turns, so that on a machine with other work each has it alone at times. */
+static fth_err time_ops(product *p, int n, double operations, double *rates) {
+    enum { TRIES = 60 };
+    const double most = 0.3 * n; /* seconds */
+    const double begin = now(p);
+    int64_t runs[FTH_N_PRODUCTS] = {1, 1, 1};
+    for (int t = 0; t < TRIES && (t < 2 || now(p) - begin < most); t++)
+        for (int i = 0; i < n; i++)
+            FTH_TRY(try_op(p, &p->graph.op[i], operations, &runs[i], &rates[i]));
     return FTH_OK;
 }
 
@@ -141,8 +146,7 @@ fth_err fth_product_rates(const char *isa, const char *numbers, int threads,
     fth_err err = int8 ? p.dev->backend->quantize(p.dev) : FTH_OK;
     if (err == FTH_OK) err = make_product(&p, s);
     const double operations = 2.0 * (double)s->rows * (double)s->k * (double)s->n;
-    for (int i = 0; i < (int8 ? 1 : FTH_N_PRODUCTS) && err == FTH_OK; i++)
-        err = time_op(&p, &p.graph.op[i], operations, &rates[i]);
+    if (err == FTH_OK) err = time_ops(&p, int8 ? 1 : FTH_N_PRODUCTS, operations, rates);
     free_product(&p);
     p.dev->backend->close(p.dev);
     return err;

@@ -17,7 +17,8 @@ enum {
     SET_DEPTH = 2048,                   /* most of k that a set has */
     SET_NUMBERS = 4 * SIDE * SET_DEPTH, /* of bf16: 512 KB */
     MOST_BLOCKS = 32,                   /* of C whose sums wait for the rest of k */
-    FEW_STRIPS = 4                      /* do not pay for packing A */
+    FEW_STRIPS = 4,                     /* do not pay for packing A */
+    FAR = 1024                          /* numbers: lines of rows so far apart fall together */
 };
 
 int64_t FTH_NAME(gemm_tiles_bytes)(void) {
@@ -41,15 +42,15 @@ typedef struct place {
 /* Work in pieces that are spread over some steps of the unit. */
 typedef struct work work;
 typedef struct job {
-    void (*piece)(const work *w, int64_t i);
-    int64_t next, end;     /* pieces to be done */
+    void (*pieces_of)(const work *w, int64_t begin, int64_t end); /* does them */
+    int64_t next, end;                                            /* pieces to be done */
     int64_t pieces, steps; /* so many pieces in so many steps */
     int64_t credit;
 } job;
 
 /* A block of C whose sums are complete. */
 typedef struct result {
-    int64_t row, column, n_columns;
+    int64_t row, column, n_rows, n_columns;
     float *sums; /* [SIDE][SIDE] */
 } result;
 
@@ -63,10 +64,11 @@ struct work {
     real *a, *a_next;      /* [DEPTH / SIDE][SQUARE] the present block and the next */
     real *b[2];            /* [strips][depth / SIDE][SQUARE] of sets with even and odd numbers */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
-    place next;            /* what pack_a packs */
-    set coming;            /* what pack_b packs */
-    result done;           /* what finish finishes */
-    job pack_a, pack_b, finish;
+    bool few;              /* strips */
+    place next;            /* of rows_job */
+    set coming;            /* of strips_job */
+    result done;           /* of finish_job */
+    job rows_job, strips_job, finish_job;
 };
 
 static int64_t least(int64_t a, int64_t b) {
@@ -81,25 +83,28 @@ static int64_t sides(int64_t n) {
 /* ---- jobs ---- */
 
 static void start(job *j, int64_t pieces, int64_t steps) {
-    *j = (job){.piece = j->piece, .end = pieces, .pieces = pieces, .steps = steps};
+    *j = (job){.pieces_of = j->pieces_of, .end = pieces, .pieces = pieces, .steps = steps};
+}
+
+static void complete(const work *w, job *j, int64_t end) {
+    if (j->next >= end) return;
+    j->pieces_of(w, j->next, end);
+    j->next = end;
 }
 
 /* What is due after a step. */
 static void advance(const work *w, job *j) {
-    if (j->next == j->end) return;
-    for (j->credit += j->pieces; j->credit >= j->steps && j->next < j->end; j->credit -= j->steps)
-        j->piece(w, j->next++);
-}
-
-static void complete(const work *w, job *j, int64_t end) {
-    while (j->next < end) j->piece(w, j->next++);
+    int64_t end = j->next;
+    if (end == j->end) return;
+    for (j->credit += j->pieces; j->credit >= j->steps; j->credit -= j->steps) end++;
+    complete(w, j, least(end, j->end));
 }
 
 static void meanwhile(void *context) {
     work *w = context;
-    advance(w, &w->finish);
-    advance(w, &w->pack_b);
-    advance(w, &w->pack_a);
+    advance(w, &w->finish_job);
+    advance(w, &w->strips_job);
+    advance(w, &w->rows_job);
 }
 
 /* ---- the order of things ---- */
@@ -148,11 +153,12 @@ static int64_t rows_of_block(const place *p) {
 
 /* ---- A ---- */
 
-/* Whether the unit takes a block of A where it lies. */
+/* Whether the unit takes a block of A where it lies. Rows whose lines fall into few sets of the cache
+ * drive each other out of it, but so few strips do not pay for packing. */
 static bool lies_well(const work *w, const place *p) {
-    const bool few = w->columns.end - w->columns.begin <= FEW_STRIPS * SIDE;
     const bool whole = rows_of_block(p) == SIDE && depth_of(p) % SIDE == 0;
-    return few && whole && !w->g->accumulate;
+    const bool apart = w->g->a.ld % FAR != 0;
+    return whole && (apart || w->few) && !w->g->accumulate;
 }
 
 static fth_tiles tiles_of_a(const work *w, const place *p) {
@@ -163,31 +169,50 @@ static fth_tiles tiles_of_a(const work *w, const place *p) {
     return (fth_tiles){a.data + p->row * a.ld + p->l, stride, TILE_ROWS * stride, TILE_LINE};
 }
 
-/* A square of the next block. */
-static void pack_a_piece(const work *w, int64_t i) {
+/* A square of the next block of A. */
+static square square_of_a(const work *w, int64_t i) {
     const rows a = w->g->a;
     const int64_t row = w->next.row, n = w->g->m - row;
     const int64_t l = w->next.l + i * SIDE, depth = w->g->k - l;
-    real *to = w->a_next + i * SQUARE;
-    if (w->g->accumulate)
-        pack_turned(to, (square){a.data + l * a.ld + row, a.ld, depth, n});
-    else
-        pack_rows(to, (square){a.data + row * a.ld + l, a.ld, n, depth});
+    if (w->g->accumulate) return (square){a.data + l * a.ld + row, a.ld, depth, n};
+    return (square){a.data + row * a.ld + l, a.ld, n, depth};
+}
+
+/* Packs squares of the next block of A, or asks for them where they stay; what is packed has been asked
+ * for a piece before, so that nothing waits for the memory while the unit could work. */
+static void next_rows(const work *w, int64_t begin, int64_t end) {
+    const bool stays = lies_well(w, &w->next);
+    for (int64_t i = begin; i < end; i++) {
+        real *to = w->a_next + i * SQUARE;
+        ask_for(square_of_a(w, stays ? i : i + 1));
+        if (w->g->accumulate)
+            pack_turned(to, square_of_a(w, i));
+        else if (!stays)
+            pack_rows(to, square_of_a(w, i));
+    }
 }
 
 /* ---- B ---- */
 
 /* A square of the coming set: strip by strip. */
-static void pack_b_piece(const work *w, int64_t i) {
+static square square_of_b(const work *w, int64_t i) {
     const rows b = w->g->b;
     const int64_t steps = sides(w->coming.depth);
     const int64_t column = w->coming.column + i / steps * SIDE, n = w->g->n - column;
     const int64_t l = w->coming.l + i % steps * SIDE, depth = w->g->k - l;
-    real *to = w->b[w->coming.number % 2] + i * SQUARE;
-    if (w->g->b_by_column)
-        pack_pairs_turned(to, (square){b.data + column * b.ld + l, b.ld, n, depth});
-    else
-        pack_pairs(to, (square){b.data + l * b.ld + column, b.ld, depth, n});
+    if (w->g->b_by_column) return (square){b.data + column * b.ld + l, b.ld, n, depth};
+    return (square){b.data + l * b.ld + column, b.ld, depth, n};
+}
+
+static void coming_strips(const work *w, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+        real *to = w->b[w->coming.number % 2] + i * SQUARE;
+        ask_for(square_of_b(w, i + 1));
+        if (w->g->b_by_column)
+            pack_pairs_turned(to, square_of_b(w, i));
+        else
+            pack_pairs(to, square_of_b(w, i));
+    }
 }
 
 /* The first set is packed strip by strip while its first rows are multiplied, every other one during all
@@ -198,22 +223,24 @@ static void choose_strips(work *w, const place *p) {
     if (w->coming.number < s->number) {
         const int64_t pieces = sides(s->n_columns) * sides(s->depth);
         w->coming = *s;
-        start(&w->pack_b, pieces, pieces);
+        start(&w->strips_job, pieces, pieces);
         return;
     }
     set next = *s;
-    if (w->coming.number > s->number || w->pack_b.next < w->pack_b.end || !next_set(w, &next))
+    if (w->coming.number > s->number || w->strips_job.next < w->strips_job.end ||
+        !next_set(w, &next))
         return;
     const int64_t left = sides(s->row + s->n_rows - p->row) * sides(s->n_columns) * sides(s->depth);
     w->coming = next;
-    start(&w->pack_b, sides(next.n_columns) * sides(next.depth), left);
+    start(&w->strips_job, sides(next.n_columns) * sides(next.depth), left);
 }
 
 /* A strip of the present set, from l on. */
 static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
     const set *s = &p->set;
     const int64_t steps = sides(s->depth), line = TILE_ROWS * TILE_LINE;
-    if (!w->panels && w->coming.number == s->number) complete(w, &w->pack_b, (strip + 1) * steps);
+    if (!w->panels && w->coming.number == s->number)
+        complete(w, &w->strips_job, (strip + 1) * steps);
     const real *strip_ = w->b[s->number % 2] + (strip * steps + sides(p->l - s->l)) * SQUARE;
     if (w->panels)
         strip_ = w->panels + ((s->column / SIDE + strip) * sides(w->g->k) + sides(p->l)) * SQUARE;
@@ -222,41 +249,108 @@ static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
 
 /* ---- C ---- */
 
-/* A row of a block. What most products have behind them is done in one go. */
-static void finish_piece(const work *w, int64_t i) {
-    const gemm *g = w->g;
-    const result *r = &w->done;
-    float *sums = r->sums + i * SIDE;
-    const int64_t row = r->row + i, column = r->column;
-    if (r->n_columns < SIDE || g->act == FTH_ACT_GELU) {
-        FTH_NAME(gemm_finish_row)(g, row, column, least(SIDE, r->n_columns), 0, sums);
-        return;
+enum {
+    VECTORS = SIDE / VW, /* of a row of a block */
+    ROWS = 8             /* finished at a time */
+};
+
+/* A row as bf16: nearest, ties to even; a NaN stays one. */
+inline_ void store_row(real *to, const vf x[VECTORS]) {
+#if defined(__AVX512BW__)
+    const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff);
+    const __m512i quiet = _mm512_set1_epi32(0x400000);
+    const __m512i upper =
+        _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
+                         25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1); /* halves of the numbers */
+    __m512i rounded[VECTORS];
+#pragma GCC unroll 2
+    for (int i = 0; i < VECTORS; i++) {
+        const __m512i bits = (__m512i)x[i];
+        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
+        rounded[i] = _mm512_add_epi32(_mm512_add_epi32(bits, half), odd);
+        const __mmask16 is_nan = _mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q);
+        rounded[i] = _mm512_mask_or_epi32(rounded[i], is_nan, bits, quiet);
     }
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi16(rounded[0], upper, rounded[1]));
+#else
+    for (int i = 0; i < VECTORS; i++) v_store_real(to + i * VW, x[i]);
+#endif
+}
+
+/* Asks for what finishing the block to the right will read. */
+inline_ void ask_for_row(const gemm *g, int64_t row, int64_t column) {
+    const int64_t j = column + SIDE;
+    if (g->addend.data) __builtin_prefetch(g->addend.data + row * g->addend.ld + j, 0, 2);
+    if (g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j, 0, 2);
+    if (!gemm_adds(g, 0)) return;
+    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j, 1, 2);
+    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j + SIDE / 2, 1, 2);
+}
+
+/* Rows [begin, end) of a block of whole rows. Two things are known to the compiler where they matter:
+ * whether there is nothing but a bias and ReLU to be done, and whether results are floats. */
+inline_ void finish_whole(const gemm *g, const result *r, int64_t begin, int64_t end,
+                          const bool bare, const bool full) {
+    const int64_t column = r->column;
+    const bool adds = gemm_adds(g, 0), relu_ = g->act == FTH_ACT_RELU;
+    vf bias[VECTORS];
+    for (int i = 0; i < VECTORS; i++) /* a sum with -0 is what it was */
+        bias[i] = g->bias ? v_load(g->bias + column + i * VW) : v_set(-0.0f);
+    for (int64_t row = r->row + begin; row < r->row + end; row++) {
+        const float *sums = r->sums + (row - r->row) * SIDE;
+        vf x[VECTORS];
+        ask_for_row(g, row, column);
 #pragma GCC unroll 8
-    for (int64_t j = 0; j < SIDE; j += VW) {
-        vf x = v_load(sums + j);
-        if (g->bias) x = v_add(x, v_load(g->bias + column + j));
-        if (g->addend.data)
-            x = v_add(x, v_load_real(g->addend.data + row * g->addend.ld + column + j));
-        if (g->pre.data) v_store_real(g->pre.data + row * g->pre.ld + column + j, x);
-        if (g->act == FTH_ACT_RELU && g->saved.data)
-            x = v_gate(x, v_load_real(g->saved.data + row * g->saved.ld + column + j));
-        else if (g->act == FTH_ACT_RELU)
-            x = v_relu(x);
-        if (g->c_full.data) {
-            float *c = g->c_full.data + row * g->c_full.ld + column + j;
-            v_store(c, gemm_adds(g, 0) ? v_add(v_load(c), x) : x);
-        } else {
-            v_store_real(g->c.data + row * g->c.ld + column + j, x);
+        for (int i = 0; i < VECTORS; i++) {
+            const int64_t j = column + i * VW;
+            x[i] = v_add(v_load(sums + i * VW), bias[i]);
+            if (!bare && g->addend.data)
+                x[i] = v_add(x[i], v_load_real(g->addend.data + row * g->addend.ld + j));
         }
+        if (!bare && g->pre.data) store_row(g->pre.data + row * g->pre.ld + column, x);
+#pragma GCC unroll 8
+        for (int i = 0; i < VECTORS; i++) {
+            const int64_t j = column + i * VW;
+            if (!bare && relu_ && g->saved.data)
+                x[i] = v_gate(x[i], v_load_real(g->saved.data + row * g->saved.ld + j));
+            else if (relu_)
+                x[i] = v_relu(x[i]);
+            if (!full) continue;
+            float *c = g->c_full.data + row * g->c_full.ld + j;
+            v_store(c, adds ? v_add(v_load(c), x[i]) : x[i]);
+        }
+        if (!full) store_row(g->c.data + row * g->c.ld + column, x);
     }
+}
+
+/* The same for any block. */
+static void finish_any(const gemm *g, const result *r, int64_t begin, int64_t end) {
+    const int64_t n = least(SIDE, r->n_columns);
+    for (int64_t i = begin; i < end; i++)
+        FTH_NAME(gemm_finish_row)(g, r->row + i, r->column, n, 0, r->sums + i * SIDE);
+}
+
+/* Some rows at a time of the block that is done. */
+static void finish_rows(const work *w, int64_t begin, int64_t end) {
+    const gemm g = *w->g; /* known not to change while rows are stored */
+    const result r = w->done;
+    const bool bare = !g.addend.data && !g.pre.data && !g.saved.data, full = g.c_full.data;
+    const int64_t first = begin * ROWS, last = least(end * ROWS, r.n_rows);
+    if (r.n_columns < SIDE || g.act == FTH_ACT_GELU)
+        finish_any(w->g, &r, first, last);
+    else if (bare && full)
+        finish_whole(&g, &r, first, last, true, true);
+    else if (bare)
+        finish_whole(&g, &r, first, last, true, false);
+    else
+        finish_whole(&g, &r, first, last, false, full);
 }
 
 /* Sums for a strip and the rows of p; those that lay there before are used no more. */
 static float *sums_of(work *w, const place *p, int64_t strip) {
     const int64_t block = (p->row - p->set.row) / SIDE * sides(p->set.n_columns) + strip;
     float *sums = w->sums + block % w->ring * SQUARE;
-    if (sums == w->done.sums) complete(w, &w->finish, w->finish.end);
+    if (sums == w->done.sums) complete(w, &w->finish_job, w->finish_job.end);
     return sums;
 }
 
@@ -278,15 +372,17 @@ static void multiply(work *w, const place *p) {
         x.c = sums;
         w->g->pairs->tiles.product(&x);
         if (p->l + depth_of(p) < w->g->k) continue;
-        complete(w, &w->finish, w->finish.end);
-        w->done = (result){p->row, p->set.column + s * SIDE, p->set.n_columns - s * SIDE, sums};
-        start(&w->finish, rows_of_block(p), steps);
+        complete(w, &w->finish_job, w->finish_job.end);
+        w->done = (result){p->row, p->set.column + s * SIDE, rows_of_block(p),
+                           p->set.n_columns - s * SIDE, sums};
+        start(&w->finish_job, SIDE / ROWS, steps);
     }
 }
 
-/* The next block of A, to be packed during some steps. */
+/* The next block of A, to be made ready during some steps. */
 static void choose_rows(work *w, int64_t steps) {
-    start(&w->pack_a, lies_well(w, &w->next) ? 0 : sides(depth_of(&w->next)), steps);
+    const bool nothing = w->few && lies_well(w, &w->next);
+    start(&w->rows_job, nothing ? 0 : sides(depth_of(&w->next)), steps);
 }
 
 static void multiply_share(work *w) {
@@ -296,7 +392,7 @@ static void multiply_share(work *w) {
     w->next = at;
     choose_rows(w, 1);
     while (more) {
-        complete(w, &w->pack_a, w->pack_a.end);
+        complete(w, &w->rows_job, w->rows_job.end);
         at = w->next;
         real *packed = w->a_next;
         w->a_next = w->a;
@@ -306,7 +402,7 @@ static void multiply_share(work *w) {
         choose_strips(w, &at);
         multiply(w, &at);
     }
-    complete(w, &w->finish, w->finish.end);
+    complete(w, &w->finish_job, w->finish_job.end);
 }
 
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
@@ -330,9 +426,10 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
               .b = {b, b + SET_NUMBERS},
               .sums = (float *)(void *)(b + 2 * SET_NUMBERS),
               .coming = {.number = -1},
-              .pack_a = {.piece = pack_a_piece},
-              .pack_b = {.piece = pack_b_piece},
-              .finish = {.piece = finish_piece}};
+              .few = columns.end - columns.begin <= FEW_STRIPS * SIDE,
+              .rows_job = {.pieces_of = next_rows},
+              .strips_job = {.pieces_of = coming_strips},
+              .finish_job = {.pieces_of = finish_rows}};
     g->pairs->tiles.begin();
     multiply_share(&w);
     g->pairs->tiles.end();
