@@ -51,18 +51,26 @@ static inline void pack_rows(uint16_t *to, square x) {
     for (int i = 0; i < SIDE; i++) memcpy(to + i * SIDE, x.first + i * x.ld, TILE_LINE);
 }
 
-/* A: columns of the square are rows of the tiles. */
+/* A: columns of the square are rows of the tiles. Two rows of the square at a time: the lower halves of
+ * their numbers of 32 bits make the pairs of even columns, the upper ones those of odd columns. Whole
+ * lines are read at once, since in wide matrices they drive each other out of the cache. */
 static inline void pack_turned(uint16_t *to, square x) {
     uint16_t whole[SQUARE];
-    float pairs[VW * VW]; /* [pair][column] */
     x = filled(x, whole);
-    for (int j = 0; j < SIDE; j += VW)
+    for (int j = 0; j < SIDE; j += 2 * VW)
         for (int p = 0; p < TILE_PAIRS; p += VW) {
-            const uint16_t *first = x.first + 2 * p * x.ld + j;
+            vu even[VW], odd[VW]; /* [pair][column] */
 #pragma GCC unroll 16
-            for (int q = 0; q < VW; q++, first += 2 * x.ld)
-                v_store(pairs + q * VW, pairs_of_rows(first, first + x.ld));
-            turn_pairs(to + j * SIDE + 2 * p, TILE_LINE, pairs, sizeof(vf));
+            for (int q = 0; q < VW; q++) {
+                const uint16_t *from = x.first + 2 * (p + q) * x.ld + j;
+                vu first, second;
+                memcpy(&first, from, sizeof first);
+                memcpy(&second, from + x.ld, sizeof second);
+                even[q] = (first & 0xffff) | second << 16;
+                odd[q] = first >> 16 | (second & 0xffff0000);
+            }
+            turn_pairs(to + j * SIDE + 2 * p, 2 * TILE_LINE, even, sizeof *even);
+            turn_pairs(to + (j + 1) * SIDE + 2 * p, 2 * TILE_LINE, odd, sizeof *odd);
         }
 }
 
