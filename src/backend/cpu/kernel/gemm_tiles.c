@@ -405,12 +405,19 @@ static void multiply_share(work *w) {
     complete(w, &w->finish_job, w->finish_job.end);
 }
 
+/* Strips of a set. All of them at once, in the room of two sets, where A would be packed again for every
+ * few strips. */
+static int64_t strips_of_a_set(int64_t k, int64_t strips) {
+    enum { WORTH_A = 8 };
+    const int64_t fit = SET_NUMBERS / (SIDE * SIDE * sides(least(k, SET_DEPTH)));
+    if (fit < WORTH_A && strips <= 2 * fit && k <= SET_DEPTH) return strips;
+    return least(least(MOST_BLOCKS, fit), strips);
+}
+
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
                           void *own) {
     if (rows_.begin >= rows_.end || columns.begin >= columns.end) return;
-    const int64_t depth = sides(least(g->k, SET_DEPTH)) * SIDE;
-    const int64_t strips =
-        least(least(MOST_BLOCKS, SET_NUMBERS / (SIDE * depth)), sides(columns.end - columns.begin));
+    const int64_t strips = strips_of_a_set(g->k, sides(columns.end - columns.begin));
     real *a = own, *b = a + 2 * SIDE * DEPTH;
     work w = {.g = g,
               .rows = rows_,
