@@ -285,7 +285,7 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         FTH_NAME(gemm_dots)(g, team, own);
         return;
     }
-    const bool tiles = gemm_on_tiles(g); /* they pack A between their products, at no cost */
+    const bool tiles = gemm_on_tiles(g); /* these pack A while they multiply */
     const int by_rows = g->accumulate && !tiles ? row_threads_accumulating(team, g->m, g->n)
                                                 : row_threads(team, g->n);
     const int by_columns = team->n_threads / by_rows;
