@@ -14,7 +14,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/jsonl.h"
 #include "base/log.h"
 #include "base/philox.h"
 #include "base/progress.h"
@@ -265,49 +264,6 @@ static void json_numbers_read_back(void **state) {
     json_decref(word);
 }
 
-static void json_lines_are_appended(void **state) {
-    (void)state;
-    fth_jsonl j;
-    char *text;
-    size_t size;
-    char broken[10000]; /* longer than a block of the search for the last end of line */
-    memset(broken, 'x', sizeof broken);
-    memcpy(broken, "{\"a\":0}\n", 8);
-    assert_int_equal(fth_file_write(path, broken, sizeof broken), FTH_OK);
-    for (int round = 1; round <= 2; round++) {
-        assert_int_equal(fth_jsonl_open(&j, path), FTH_OK);
-        json_t *object = json_pack("{s:i}", "a", round);
-        assert_int_equal(fth_jsonl_write(&j, object), FTH_OK);
-        assert_int_equal(fth_file_read(path, &text, &size), FTH_OK); /* seen before it is closed */
-        assert_string_equal(text, round == 1 ? "{\"a\":0}\n{\"a\":1}\n"
-                                             : "{\"a\":0}\n{\"a\":1}\n{\"a\":2}\n");
-        free(text);
-        json_decref(object);
-        fth_jsonl_close(&j);
-        fth_jsonl_close(&j);
-    }
-    assert_int_equal(fth_file_write(path, "no end", 6), FTH_OK);
-    assert_int_equal(fth_jsonl_open(&j, path), FTH_OK);
-    fth_jsonl_close(&j);
-    assert_int_equal(fth_file_read(path, &text, &size), FTH_OK);
-    assert_int_equal(size, 0);
-    free(text);
-}
-
-static void json_lines_notice_a_full_disk(void **state) {
-    (void)state;
-    fth_jsonl j = {0};
-    fth_jsonl_close(&j);
-    json_t *object = json_object();
-    assert_int_equal(fth_jsonl_open(&j, "/nowhere/log.jsonl"), FTH_IO);
-    fth_jsonl_close(&j);
-    assert_int_equal(fth_jsonl_open(&j, "/dev/full"), FTH_OK);
-    assert_int_equal(fth_jsonl_write(&j, object), FTH_IO);
-    assert_string_equal(fth_error_message(), "/dev/full: cannot write: No space left on device");
-    fth_jsonl_close(&j);
-    json_decref(object);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_go_to_the_log),
@@ -318,8 +274,6 @@ int main(void) {
         cmocka_unit_test(json_is_read_strictly),
         cmocka_unit_test(json_is_written_in_one_way),
         cmocka_unit_test(json_numbers_read_back),
-        cmocka_unit_test(json_lines_are_appended),
-        cmocka_unit_test(json_lines_notice_a_full_disk),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -159,7 +159,7 @@ static void the_program_averages(void **state) {
         {"run --last 0 --out OUT", 2, {"last", "0", "1"}, 0.0f},
         {"run --last 2", 2, {"--out"}, 0.0f},
         {"--out OUT", 2, {"FOLDER"}, 0.0f},
-        {"run --out OUT", 2, {"run/config.json"}, 0.0f},
+        {"run --out OUT", 2, {"run: is a run"}, 0.0f},
     };
     char path[400], said[2000];
     PATH(path, *state, "run/checkpoints");

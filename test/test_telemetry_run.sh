@@ -57,6 +57,9 @@ fi
 expect 3 $train --method preln --lr 1e-9 --judge-after 10 --telemetry 5 --save-dir idle
 grep -q '"kind": "unlearned"' idle/diverged.json || fail "a run that learns nothing is not reported"
 grep -q 'too small to learn' idle/diverged.json || fail "the advice does not follow from tiny updates"
+cp idle/diverged.json report
+expect 3 $train --method preln --lr 1e-9 --judge-after 10 --telemetry 5 --save-dir idle
+cmp -s report idle/diverged.json || fail "the same command again spoils the report of a failed run"
 expect 3 $train --method preln --lr 1e-9 --judge-after 10 --save-dir blind
 grep -q -- '--telemetry 10' blind/diverged.json || fail "without rows the report does not ask for them"
 [ ! -e blind/diverged.svg ] || fail "a figure without rows"

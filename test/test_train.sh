@@ -35,6 +35,44 @@ done
 expect 0 "$fathom" train data --config whole/config.yaml --save-dir again
 cmp -s whole/$last again/$last || fail "config.yaml does not give the same run"
 
+# ---- the last update is validated, whenever checkpoints are due ----
+expect 0 $train --save-dir judged --max-update 14 --validate-interval-updates 10
+grep -q '^{"type":"valid","update":14' judged/log.jsonl || fail "the last update was not validated"
+[ -e judged/checkpoints/best/config.json ] || fail "a run without a validation in between has no best"
+lines=$(wc -l < judged/log.jsonl)
+expect 0 $train --save-dir judged --max-update 14 --validate-interval-updates 10
+[ "$(grep -c '"valid"' judged/log.jsonl)" -eq 2 ] || fail "a finished run was validated again"
+[ "$(wc -l < judged/log.jsonl)" -eq $((lines + 2)) ] || fail "a finished run did more than begin and end"
+
+# ---- nobody else in the folder, and nothing lost in it ----
+$train --save-dir busy --max-update 100000 > /dev/null 2>&1 &
+child=$!
+tries=0
+while [ ! -e busy/checkpoints/last ] && [ $tries -lt 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+refuses 1 "another training writes it" $train --save-dir busy --max-update 100000
+kill -TERM $child
+wait $child || true
+refuses 2 "must name a folder" $train --save-dir ""
+refuses 2 "is a checkpoint of a training" "$fathom" fold whole/checkpoints/last --out whole/checkpoints/last
+refuses 2 "is a checkpoint of a training" "$fathom" average whole/checkpoints/last --out whole/checkpoints/last
+[ -s whole/checkpoints/last/state.json ] || fail "a checkpoint lost its state"
+refuses 2 "is a run; name a model in it" "$fathom" generate whole --input text/test.en
+refuses 2 "restore-file" $train --save-dir whole --restore-file again/checkpoints/last
+
+# ---- generation into what is there already ----
+echo old > target
+ln -s target link
+mkfifo pipe
+cat pipe > got &
+expect 0 "$fathom" generate whole/checkpoints/last --input text/test.en --output pipe
+wait $!
+expect 0 "$fathom" generate whole/checkpoints/last --input text/test.en --output link
+[ -p pipe ] && [ -L link ] || fail "generate put a file in the place of a pipe or a link"
+[ -s got ] && cmp -s got target || fail "a pipe or a link got other text"
+
 # ---- stopped and gone on: the same bits ----
 expect 0 $train --save-dir cut --max-update 11
 expect 0 $train --save-dir cut

@@ -386,17 +386,6 @@ fth_err fth_program_read_f32(fth_program *p, fth_val v, float *out) {
     return err;
 }
 
-fth_err fth_program_clear_states(fth_program *p) {
-    fth_device *dev = p->exec.device;
-    for (fth_val v = 1; v < p->graph.n_values; v++) {
-        const fth_tensor *t = &p->tensor[v];
-        if (p->graph.value[v].storage == FTH_IN_STATE && !p->graph.value[v].base)
-            FTH_TRY(dev->backend->zero(dev, t->data,
-                                       t->rows * t->width * (int64_t)fth_dtype_size(t->dtype)));
-    }
-    return FTH_OK;
-}
-
 void *fth_program_address(const fth_program *p, fth_val v) {
     return p->tensor[v].data;
 }

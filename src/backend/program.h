@@ -41,8 +41,6 @@ fth_err fth_program_read_f32(fth_program *p, fth_val v, float *out);
 /* Rows that a value has in the newest run. */
 int64_t fth_program_rows(const fth_program *p, fth_val v);
 
-/* Zeroes a state value (a cache). */
-fth_err fth_program_clear_states(fth_program *p);
 /* Where a kept value or a state lives on the device, to be shared with another program. */
 void *fth_program_address(const fth_program *p, fth_val v);
 

@@ -21,7 +21,7 @@
       "generate: write sources and outputs there, as numbers, a line for each")                    \
     QUANTIZE_OPTIONS(X)                                                                            \
     X(LIST, shape, "", FTH_SHOWN_AS("RxKxN"),                                                      \
-      "gemm: rows, input and output width of a linear map; may be repeated")                       \
+      "gemm: rows, input and output width of a linear map")                                        \
     X(BOOL, profile, "false", FTH_ANY, "time every kind of operation (operations run one by one)") \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object")
 FTH_OPTIONS(bench_options, "bench", BENCH_OPTIONS)

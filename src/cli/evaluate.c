@@ -97,7 +97,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     if (lm && len > w->model.config.max_positions)
         return fth_fail(FTH_USAGE, "--tokens-per-sample %lld: the model has max_positions %d",
                         (long long)len, w->model.config.max_positions);
-    FTH_TRY(fth_evaluator_init(&w->evaluator, &w->model, w->device, &w->arenas,
+    FTH_TRY(fth_evaluator_init(&w->evaluator, &w->model, w->device, &w->arenas, NULL,
                                (int32_t)o->max_tokens, len));
     fth_eval_spec spec = {.update = w->model.config.step,
                           .block = lm ? (int32_t)o->tokens_per_sample : 0,

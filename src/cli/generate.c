@@ -9,6 +9,7 @@
 #include "backend/device/device.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/writer.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
 #include "data/lines.h"
@@ -165,7 +166,8 @@ static fth_err generate_all(work *w, fth_lines *text, fth_lines *prefix, chunk *
             number += more;
         }
         FTH_TRY(fth_generate(w->generator, c->input, c->n, print_output, w));
-        if (fflush(w->out) != 0) return fth_fail(FTH_IO, "%s: cannot write", w->o->output);
+        if (fflush(w->out) != 0)
+            return fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
         clear_chunk(c);
     }
     return FTH_OK;
@@ -187,22 +189,20 @@ static fth_err run_lines(work *w) {
     return err;
 }
 
-/* Opens the output under a temporary name, so that it appears whole or not at all. */
+/* A file appears whole or not at all; a device or a pipe is written to as it is. */
 static fth_err run_to_output(work *w) {
     w->out = stdout;
     if (strcmp(w->o->output, "-") == 0) return run_lines(w);
-    char *temp = fth_strdup_printf("%s.tmp", w->o->output);
-    if (!temp) return fth_fail(FTH_NO_MEMORY, "no memory");
-    fth_err err = FTH_OK;
-    w->out = fopen(temp, "w");
-    if (!w->out) err = fth_fail(FTH_IO, "%s: cannot write: %s", temp, strerror(errno));
+    fth_writer file = {0};
+    fth_err err = fth_writer_open(&file, w->o->output);
+    w->out = err == FTH_OK ? fdopen(dup(file.fd), "w") : NULL;
+    if (err == FTH_OK && !w->out)
+        err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
     if (err == FTH_OK) err = run_lines(w);
     if (w->out && fclose(w->out) != 0 && err == FTH_OK)
-        err = fth_fail(FTH_IO, "%s: cannot write: %s", temp, strerror(errno));
-    if (err == FTH_OK && rename(temp, w->o->output) != 0)
         err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
-    if (err != FTH_OK) unlink(temp);
-    free(temp);
+    if (err == FTH_OK) err = fth_writer_commit(&file);
+    fth_writer_fini(&file);
     return err;
 }
 
@@ -224,6 +224,10 @@ static fth_err load_tokenizers(work *w, const char *folder) {
         FTH_TRY(load_tokenizer(folder, "tokenizer.model", &w->tgt));
         w->src = w->tgt;
     } else {
+        if (!fth_folder_has(folder, "tokenizer.src.model"))
+            return fth_fail(
+                FTH_NOT_FOUND,
+                "%s: has no tokenizer.model; fathom train puts one into its checkpoints", folder);
         FTH_TRY(load_tokenizer(folder, "tokenizer.src.model", &w->src));
         FTH_TRY(load_tokenizer(folder, "tokenizer.tgt.model", &w->tgt));
     }

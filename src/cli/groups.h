@@ -11,7 +11,7 @@
     X(CHOICE, device, "auto", FTH_CHOICES("auto|cpu|cuda|ref"),                                    \
       "where to compute; auto takes a GPU when there is one")                                      \
     X(CHOICE, precision, "fp32", FTH_CHOICES("fp32|bf16"), "of weights and activations")           \
-    X(I64, threads, "", FTH_MIN(1), "CPU threads; default: one for each core")
+    X(I64, threads, "", FTH_RANGE(1, 1024), "CPU threads; default: one for each core")
 FTH_OPTIONS(fth_device_options, "device", DEVICE_OPTIONS)
 
 /* Of verbs that only run models. */
@@ -38,7 +38,7 @@ FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
 #define MODEL_OPTIONS(X)                                                                           \
     X(CHOICE, arch, "encdec", FTH_CHOICES("encdec|enc|dec"), "stacks of the model")                \
     X(STR, method, FTH_DEFAULT_METHOD, FTH_SHOWN_AS("ID"), "see fathom methods")                   \
-    X(LIST, method_option, "", FTH_SHOWN_AS("K=V"), "option of the method; may be repeated")       \
+    X(LIST, method_option, "", FTH_SHOWN_AS("K=V"), "option of the method")                        \
     X(I64, encoder_layers, "6", FTH_RANGE(1, 100000), "layers of the encoder")                     \
     X(I64, decoder_layers, "6", FTH_RANGE(1, 100000), "layers of the decoder")                     \
     X(I64, d_model, "512", FTH_RANGE(4, 65536), "width")                                           \

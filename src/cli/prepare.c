@@ -10,7 +10,7 @@
 #include "data/describe.h"
 
 #define TEXT_OPTIONS(X)                                                                            \
-    X(LIST, train_src, "", FTH_SHOWN_AS("FILE"), "source of the training pairs; may be repeated")  \
+    X(LIST, train_src, "", FTH_SHOWN_AS("FILE"), "source of the training pairs")                   \
     X(LIST, train_tgt, "", FTH_SHOWN_AS("FILE"), "target of the training pairs, line by line")     \
     X(LIST, train_tsv, "", FTH_SHOWN_AS("FILE"), "training pairs as lines of source<TAB>target")   \
     X(LIST, train_jsonl, "", FTH_SHOWN_AS("FILE"), "training pairs as JSON lines")                 \

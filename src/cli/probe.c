@@ -20,7 +20,7 @@
     X(STR, out, "", FTH_SHOWN_AS("F.csv|DIR"),                                                     \
       "file to write; or folder for the same file and its figures")                                \
     X(LIST, from, "", FTH_SHOWN_AS("F.csv|DIR"),                                                   \
-      "draw what an earlier call wrote instead of measuring; may be repeated")                     \
+      "draw what an earlier call wrote instead of measuring")                                      \
     X(STR, batch, "", FTH_SHOWN_AS("FILE"), "probe set: a batch file as fathom trace takes it")    \
     X(STR, data, "", FTH_SHOWN_AS("DATASET"), "probe set: sentences drawn from this data set")     \
     X(CHOICE, split, "valid", FTH_CHOICES("train|valid|test"), "with --data: the part to draw of") \

@@ -17,7 +17,7 @@
     X(STR, out, "", FTH_SHOWN_AS("FOLDER"),                                                        \
       "where runs and tables go; default: out of the file, or sweep/NAME for NAME.yaml")           \
     X(LIST, set, "", FTH_SHOWN_AS("KEY=VALUE"),                                                    \
-      "a key of the file, with another value; may be repeated: --set max-update=100")              \
+      "a key of the file, with another value, as in --set max-update=100")                         \
     X(I64, jobs, "", FTH_RANGE(1, 1024), "runs at a time; default: jobs of the file, or 1")        \
     X(I64, limit, "10000", FTH_RANGE(1, 100000), "runs that a grid may have")                      \
     X(BOOL, dry_run, "false", FTH_ANY, "print the runs and do nothing")                            \

@@ -23,7 +23,7 @@
       "reach it; there is no password")                                                            \
     X(I64, port, "8765", FTH_RANGE(0, 65535), "port to serve at; 0 takes any that is free")        \
     X(LIST, allow_host, "", FTH_SHOWN_AS("NAME"),                                                  \
-      "a further name by which browsers may call this machine; may be repeated")                   \
+      "a further name by which browsers may call this machine")                                    \
     X(F64, interval, "1", FTH_RANGE(0.1, 3600), "seconds between looks at the runs")               \
     X(BOOL, terminal, "false", FTH_ANY,                                                            \
       "draw in the terminal instead; once, without escape codes, when that is a file or a pipe")   \

@@ -89,6 +89,9 @@ fth_err fth_model_files_write(const char *folder, const fth_model_content *m, ft
 }
 
 fth_err fth_model_dir_write(const char *path, const fth_model_content *m) {
+    if (fth_folder_has(path, "state.json"))
+        return fth_fail(FTH_USAGE, "%s: is a checkpoint of a training; choose another folder",
+                        path);
     fth_staged_dir dir = {0};
     fth_file_sums sums = {0};
     FTH_TRY(fth_staged_dir_open(&dir, path, fth_is_model_file));
@@ -117,9 +120,15 @@ static fth_err open_once(const char *path, fth_model_dir **out, int *moved) {
                     : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", path);
     if (!err) {
         int there = stat(m->path, &before) == 0;
-        err = there             ? read_files(m)
-              : errno == ENOENT ? fth_fail(FTH_NOT_FOUND, "%s: no such model folder", path)
-                                : fth_fail(FTH_IO, "%s: cannot open: %s", path, strerror(errno));
+        if (!there)
+            err = errno == ENOENT ? fth_fail(FTH_NOT_FOUND, "%s: no such model folder", path)
+                                  : fth_fail(FTH_IO, "%s: cannot open: %s", path, strerror(errno));
+        else if (fth_folder_has(path, "checkpoints/last"))
+            err =
+                fth_fail(FTH_BAD_INPUT,
+                         "%s: is a run; name a model in it, %s/checkpoints/best, say", path, path);
+        else
+            err = read_files(m);
         *moved = there && (stat(m->path, &after) != 0 || after.st_ino != before.st_ino ||
                            after.st_dev != before.st_dev);
     }

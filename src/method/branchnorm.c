@@ -72,7 +72,8 @@ static void settle(fth_config *c) {
 }
 
 static const char *warn(const fth_method_state *s, int64_t tokens_per_update) {
-    if (tokens_per_update >= 32000 || strcmp(fth_option_text(s, "branch_lr"), "full") != 0)
+    if (s->config->arch == FTH_DEC || tokens_per_update >= 32000 ||
+        strcmp(fth_option_text(s, "branch_lr"), "full") != 0)
         return NULL;
     return "branch_lr \"full\" with fewer than 32k tokens per update can collapse the encoder; "
            "--method-option branch_lr=alpha trains in those settings";

@@ -5,14 +5,15 @@
 #include <string.h>
 
 fth_err fth_evaluator_init(fth_evaluator *e, const fth_model *model, fth_device *dev,
-                           const fth_arenas *arenas, int32_t max_tokens, int64_t max_len) {
+                           const fth_arenas *arenas, fth_program *lender, int32_t max_tokens,
+                           int64_t max_len) {
     *e = (fth_evaluator){.model = model, .max_tokens = max_tokens};
     fth_graph graph;
     fth_graph_spec what = {.hidden = true};
     fth_trainer_spec size = {.src_tokens = model->config.arch == FTH_DEC ? 0 : max_tokens,
                              .tgt_tokens = model->config.arch == FTH_ENC ? 0 : max_tokens,
                              .max_len = max_len};
-    fth_program_spec how = {.arenas = arenas};
+    fth_program_spec how = {.arenas = arenas, .lender = lender};
     fth_capacities(&size, how.capacity);
     fth_err err = fth_model_graph(model, &what, &graph, &e->outputs);
     if (err != FTH_OK) {

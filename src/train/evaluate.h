@@ -19,8 +19,10 @@ typedef struct fth_evaluator {
     int32_t max_tokens;
 } fth_evaluator;
 
+/* lender: a program whose memory serves this one too (fth_program_spec); NULL: none. */
 fth_err fth_evaluator_init(fth_evaluator *e, const fth_model *model, fth_device *dev,
-                           const fth_arenas *arenas, int32_t max_tokens, int64_t max_len);
+                           const fth_arenas *arenas, fth_program *lender, int32_t max_tokens,
+                           int64_t max_len);
 void fth_evaluator_fini(fth_evaluator *e);
 
 /* How a pass over the data is made. */

@@ -95,7 +95,8 @@ fth_err fth_padded_read(const char *path, const fth_config *config, fth_padded *
     fth_st_close(f);
     if (err == FTH_OK) return FTH_OK;
     fth_padded_fini(out);
-    return fth_fail_in(err, "%s", path);
+    const bool named = strncmp(fth_error_message(), path, strlen(path)) == 0; /* by io already */
+    return named ? err : fth_fail_in(err, "%s", path);
 }
 
 void fth_padded_fini(fth_padded *p) {

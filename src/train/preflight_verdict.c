@@ -24,13 +24,17 @@ typedef bool rule(fth_preflight *p);
 
 static bool too_large(fth_preflight *p) {
     if (p->fits) return false;
-    return SAYS(
-        p, FTH_WILL_FAIL,
-        "memory: %.1f MiB are needed, %.1f MiB are free; a --memory-budget recomputes "
-        "layers, a smaller --max-tokens needs less",
-        (double)(p->fixed_bytes + p->activation_bytes) / 1048576.0,
-        (double)(p->budget > 0 && p->budget < p->available_bytes ? p->budget : p->available_bytes) /
-            1048576.0);
+    const double mib = 1048576.0, needed = (double)(p->fixed_bytes + p->activation_bytes) / mib;
+    if (p->budget > 0 && p->budget < p->available_bytes)
+        return SAYS(
+            p, FTH_WILL_FAIL,
+            "memory: more than the --memory-budget of %.1f MiB is needed (%.1f MiB, nothing "
+            "recomputed); raise it, or lower --max-tokens",
+            (double)p->budget / mib, needed);
+    return SAYS(p, FTH_WILL_FAIL,
+                "memory: %.1f MiB are needed, %.1f MiB are free; a --memory-budget recomputes "
+                "layers, a smaller --max-tokens needs less",
+                needed, (double)p->available_bytes / mib);
 }
 
 static bool not_finite(fth_preflight *p) {

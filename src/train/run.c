@@ -41,6 +41,7 @@ typedef struct run {
     fth_position position; /* of the next batch */
     double started;        /* clock when this process began to train */
     double wall_before;    /* seconds of earlier processes */
+    int64_t began;         /* update that this process went on from */
     double valid_nll;      /* newest */
     bool evaluates;
     /* Sums since the last log line. */
@@ -143,7 +144,7 @@ static fth_err open_device_side(run *r) {
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (r->valid) {
         FTH_TRY(fth_evaluator_init(&r->evaluator, &r->model, r->device, &r->trainer.arenas,
-                                   (int32_t)s->max_tokens, longest(r)));
+                                   r->trainer.program, (int32_t)s->max_tokens, longest(r)));
         r->evaluates = true;
     }
     size_t n = (size_t)s->update_freq;
@@ -256,6 +257,7 @@ static fth_err start(run *r) {
     fth_checkpoint_close(c);
     if (err != FTH_OK) return err;
     r->wall_before = r->state.wall;
+    r->began = r->state.update;
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
     return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
@@ -278,7 +280,6 @@ static bool may_change(const char *line) {
                                             "judge-after:",
                                             "stop-time-hours:",
                                             "save-dir:",
-                                            "restore-file:",
                                             "quiet:",
                                             "device:"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
@@ -318,11 +319,12 @@ static fth_err keep_options(const run *r) {
 }
 
 static fth_err open_folder(run *r) {
+    if (!r->spec->save_dir[0]) return fth_fail(FTH_USAGE, "--save-dir: must name a folder");
     r->checkpoints = fth_strdup_printf("%s/checkpoints", r->spec->save_dir);
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
+    if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
     if (err == FTH_OK) err = keep_options(r);
-    if (err == FTH_OK) err = fth_run_log_open(&r->lines, log);
     free(log);
     return err;
 }
@@ -441,9 +443,14 @@ static fth_err next_batches(run *r) {
     return FTH_OK;
 }
 
-/* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. */
+/* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. A
+ * process that has made no update has nothing to add to what an earlier one wrote. */
 static void report_failure(run *r, const fth_failure *f) {
     char *path = fth_strdup_printf("%s/diverged.json", r->spec->save_dir);
+    if (path && f->update == r->began && fth_file_exists(path)) {
+        free(path);
+        return;
+    }
     if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f) != FTH_OK)
         fth_log_warn(r->log, "no report of the failure: %s", fth_error_message());
     free(path);
@@ -522,7 +529,7 @@ static fth_err loop(run *r, int *signal) {
     fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", r->state.update,
                       r->spec->max_update);
     r->started = r->since = now();
-    int64_t saved = r->state.update;
+    int64_t saved = r->state.update, validated = saved;
     fth_update u = {0};
     fth_err err = FTH_OK;
     while (!finished(r) && !(*signal = fth_signals_pending())) {
@@ -536,10 +543,13 @@ static fth_err loop(run *r, int *signal) {
         if (validation || is_due(t, r->spec->save_interval)) {
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
             saved = t;
+            if (validation) validated = t;
         }
     }
     if (r->updates > 0) FTH_TRY_OR(err, log_train(r, &u), done);
-    if (saved != r->state.update || r->state.update == 0) err = validate_and_save(r, *signal == 0);
+    const bool unsaved = saved != r->state.update || r->state.update == 0;
+    const bool unjudged = r->evaluates && *signal == 0 && validated != r->state.update;
+    if (unsaved || unjudged) err = validate_and_save(r, *signal == 0);
 done:
     fth_progress_end(&bar);
     return err;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static fth_err write_all(fth_run_log *log, const char *text, size_t length) {
@@ -23,6 +24,11 @@ fth_err fth_run_log_open(fth_run_log *log, const char *path) {
     if (!log->path) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
     log->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (log->fd < 0) return fth_fail(FTH_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (flock(log->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return fth_fail(FTH_FAILED,
+                        "%s: another training writes it; stop that one first, or use another "
+                        "--save-dir",
+                        path);
     off_t size = lseek(log->fd, 0, SEEK_END);
     char last = '\n';
     if (size > 0 && pread(log->fd, &last, 1, size - 1) == 1 && last != '\n')

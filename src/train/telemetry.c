@@ -44,18 +44,8 @@ static const char *const quantity_names[] = {
 #undef QUANTITY
 };
 
-static const char *const quantity_texts[] = {
-#define QUANTITY(id, name, text) text,
-#include "train/quantities.def"
-#undef QUANTITY
-};
-
 const char *fth_quantity_name(fth_quantity q) {
     return quantity_names[q];
-}
-
-const char *fth_quantity_text(fth_quantity q) {
-    return quantity_texts[q];
 }
 
 /* ---- sub-layers ---- */

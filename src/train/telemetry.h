@@ -14,7 +14,6 @@ typedef enum fth_quantity {
     FTH_N_QUANTITIES
 } fth_quantity;
 const char *fth_quantity_name(fth_quantity q);
-const char *fth_quantity_text(fth_quantity q);
 
 enum { FTH_TELEMETRY_ROWS = 64 }; /* rows that are kept */
 
