@@ -307,6 +307,20 @@ static fth_err find_metric(const char *name, const metric **out) {
                     name, meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
+/* Options that mean something only beside others. */
+static fth_err check_partners(const flags *f) {
+    const char *smooth = f->bleu.smooth_method;
+    const bool takes_value = strcmp(smooth, "floor") == 0 || strcmp(smooth, "add-k") == 0;
+    if (fth_option_was_set(f->groups, N_GROUPS, "smooth_value") && !takes_value)
+        return fth_fail(FTH_USAGE, "--smooth-value: needs --smooth-method floor or add-k");
+    if (f->score.confidence || f->score.paired) return FTH_OK;
+    if (fth_option_was_set(f->groups, N_GROUPS, "seed"))
+        return fth_fail(FTH_USAGE, "--seed: needs --confidence or --paired");
+    if (fth_option_was_set(f->groups, N_GROUPS, "resamples"))
+        return fth_fail(FTH_USAGE, "--resamples: needs --confidence or --paired");
+    return FTH_OK;
+}
+
 /* An option that the metric does not look at is a mistake of the user. */
 static fth_err check_options(const flags *f, const metric *m) {
     static const struct {
@@ -341,7 +355,7 @@ static fth_err check_options(const flags *f, const metric *m) {
         return fth_fail(FTH_USAGE, "--%s: %s does not use it, only%.*s", flag, m->name,
                         (int)strlen(metrics_of) - 1, metrics_of);
     }
-    return FTH_OK;
+    return check_partners(f);
 }
 
 static void take_options(scoring *s, const flags *f) {
