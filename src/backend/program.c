@@ -111,14 +111,19 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
 }
 
 /* Bytes of states and constants. */
-static int64_t owned_bytes(const fth_program *p) {
+static int64_t owned_bytes(const fth_device *dev, const fth_graph *g) {
     int64_t bytes = 0;
-    for (fth_val v = 1; v < p->graph.n_values; v++) {
-        const fth_value *x = &p->graph.value[v];
+    for (fth_val v = 1; v < g->n_values; v++) {
+        const fth_value *x = &g->value[v];
         if ((x->storage == FTH_IN_STATE || x->storage == FTH_IN_CONST) && !x->base)
-            bytes += x->rows * x->width * (int64_t)fth_dtype_size(dtype_of(p->exec.device, x));
+            bytes += x->rows * x->width * (int64_t)fth_dtype_size(dtype_of(dev, x));
     }
     return bytes;
+}
+
+int64_t fth_program_bytes_beside(const fth_device *dev, const fth_graph *g,
+                                 const int64_t capacity[FTH_N_EXTENTS]) {
+    return largest_scratch(dev, g, capacity) + owned_bytes(dev, g);
 }
 
 static bool has_backward(const fth_graph *g) {
@@ -137,7 +142,7 @@ static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
     if (spec->budget <= 0 && !plan.norms_again) return fth_plan_make(&p->graph, &plan, &p->plan);
     int64_t left = INT64_MAX;
-    if (spec->budget > 0) left = spec->budget - p->exec.scratch_bytes - owned_bytes(p);
+    if (spec->budget > 0) left = spec->budget - p->exec.scratch_bytes - owned_bytes(dev, &p->graph);
     if (spec->budget > 0 && spec->lender) {
         left = spec->lender->plan.bytes; /* what it has costs nothing */
         fth_watch_in_line(&p->graph);    /* and suffices so */

@@ -49,6 +49,9 @@ const fth_graph *fth_program_graph(const fth_program *p);
 /* Bytes that the program takes on the device (not what is lent to it), and the layers it
  * recomputes. */
 int64_t fth_program_bytes(const fth_program *p);
+/* What a program of this graph would take beside its arena: scratch, states and constants. */
+int64_t fth_program_bytes_beside(const fth_device *dev, const fth_graph *g,
+                                 const int64_t capacity[FTH_N_EXTENTS]);
 int64_t fth_program_arena_bytes(const fth_program *p); /* of them, activations */
 int32_t fth_program_recomputed(const fth_program *p);
 

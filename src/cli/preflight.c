@@ -56,11 +56,12 @@ static void print_dash(const char *what, const fth_dash *d) {
 static void print_text(const fth_preflight *p) {
     printf("verdict: %s\n  %s\n\n", fth_verdict_name(p->verdict), p->reason);
     printf("%-22s %.2f M\n", "parameters", (double)p->parameters / 1e6);
+    const int64_t whole = p->fixed_bytes + p->activation_bytes;
     printf("%-22s %.1f MiB: %.1f for parameters, gradients and moments, %.1f for activations%s; "
            "%.1f free\n",
-           "memory", mib(p->planned_bytes), mib(p->fixed_bytes), mib(p->activation_bytes),
-           p->planned_bytes < p->fixed_bytes + p->activation_bytes ? " (cut by recomputing layers)"
-                                                                   : "",
+           "memory", mib(p->fits ? p->planned_bytes : whole), mib(p->fixed_bytes),
+           mib(p->activation_bytes),
+           p->fits && p->planned_bytes < whole ? " (cut by recomputing layers)" : "",
            mib(p->available_bytes));
     if (!p->fits) return;
     print_time("time per update", p->seconds_per_update);
