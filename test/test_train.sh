@@ -12,6 +12,15 @@ refuses() {
     grep '^fathom: ' err | grep -qF -- "$text" || fail "$*: the error does not say \"$text\": $(cat err)"
 }
 
+# await FILE: waits a minute for it at most
+await() {
+    tries=0
+    while [ ! -e "$1" ] && [ $tries -lt 600 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+
 expect 0 "$fathom" corpus --pair en-de --out text --sentences 600 --valid 40 --test 20 --level simple
 expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de \
     --valid-src text/valid.en --valid-tgt text/valid.de --vocab-size 200 --out data
@@ -47,11 +56,7 @@ expect 0 $train --save-dir judged --max-update 14 --validate-interval-updates 10
 # ---- nobody else in the folder, and nothing lost in it ----
 $train --save-dir busy --max-update 100000 > /dev/null 2>&1 &
 child=$!
-tries=0
-while [ ! -e busy/checkpoints/last ] && [ $tries -lt 600 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
+await busy/checkpoints/last
 refuses 1 "another training writes it" $train --save-dir busy --max-update 100000
 kill -TERM $child
 wait $child || true
@@ -90,11 +95,7 @@ for signal in INT TERM KILL; do
     rm -rf slow
     $slow > out 2> err &
     child=$!
-    tries=0
-    while [ ! -e slow/checkpoints/last ] && [ $tries -lt 600 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
+    await slow/checkpoints/last
     kill -$signal $child
     status=0
     wait $child || status=$?

@@ -67,8 +67,8 @@ static fth_err run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGXFSZ,
-           SIG_IGN); /* a file beyond the limit is an error of write, which says what failed */
+    /* a file beyond the limit is an error of write, which says what failed */
+    signal(SIGXFSZ, SIG_IGN);
     fth_err err = run(argc, argv);
     /* a full disk may show itself only now; results that are not there must not look like success */
     if (fflush(stdout) != 0 || ferror(stdout)) {

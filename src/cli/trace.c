@@ -56,10 +56,8 @@ fth_err fth_verb_trace(int argc, char **argv) {
     const fth_usage usage = {
         "fathom trace", "MODEL --batch FILE --out FILE",
         "Writes loss, logits, hidden states and the gradient of every parameter for one batch, "
-        "with "
-        "every dropout off: the way to compare with another implementation, number by number. "
-        "Without "
-        "--device it runs on the CPU.",
+        "with every dropout off: the way to compare with another implementation, number by "
+        "number. Without --device it runs on the CPU.",
         1, 1};
     fth_parsed parsed;
     bool done;

@@ -74,17 +74,20 @@ done:
     return err;
 }
 
+/* What both sides have in the file; its errors name it. */
 static fth_err read_sides(const fth_st_file *f, const fth_config *c, fth_padded *p) {
     bool has_src = c->arch != FTH_DEC, has_tgt = c->arch != FTH_ENC;
     p->n = -1;
     if (has_src) FTH_TRY(read_side(f, "src", has_tgt ? NULL : "src_out", &p->n, &p->side[FTH_SRC]));
-    if (has_tgt) FTH_TRY(read_side(f, "tgt_in", "tgt_out", &p->n, &p->side[FTH_TGT]));
+    return has_tgt ? read_side(f, "tgt_in", "tgt_out", &p->n, &p->side[FTH_TGT]) : FTH_OK;
+}
+
+static fth_err pack_sides(const fth_config *c, fth_padded *p) {
     int64_t most[2];
     for (int s = 0; s < 2; s++) most[s] = p->n * (p->side[s].width > 0 ? p->side[s].width : 0);
     FTH_TRY(fth_batch_store_init(&p->store, (int32_t)most[0], (int32_t)most[1], (int32_t)p->n));
-    if (has_src) FTH_TRY(pack(p, FTH_SRC, c));
-    if (has_tgt) FTH_TRY(pack(p, FTH_TGT, c));
-    return FTH_OK;
+    if (c->arch != FTH_DEC) FTH_TRY(pack(p, FTH_SRC, c));
+    return c->arch != FTH_ENC ? pack(p, FTH_TGT, c) : FTH_OK;
 }
 
 fth_err fth_padded_read(const char *path, const fth_config *config, fth_padded *out) {
@@ -93,10 +96,12 @@ fth_err fth_padded_read(const char *path, const fth_config *config, fth_padded *
     FTH_TRY(fth_st_open(path, &f));
     fth_err err = read_sides(f, config, out);
     fth_st_close(f);
-    if (err == FTH_OK) return FTH_OK;
-    fth_padded_fini(out);
-    const bool named = strncmp(fth_error_message(), path, strlen(path)) == 0; /* by io already */
-    return named ? err : fth_fail_in(err, "%s", path);
+    if (err == FTH_OK) {
+        err = pack_sides(config, out);
+        if (err != FTH_OK) err = fth_fail_in(err, "%s", path);
+    }
+    if (err != FTH_OK) fth_padded_fini(out);
+    return err;
 }
 
 void fth_padded_fini(fth_padded *p) {
