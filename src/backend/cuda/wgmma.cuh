@@ -3,13 +3,15 @@
  * instruction reads tiles from shared memory itself and runs beside the rest: a product begins, is
  * committed, and is waited for.
  *
- * A tile is 64 rows of at most 64 columns: rows of 128 bytes whose pieces of 16 bytes are exchanged
+ * A tile is 64 rows of 64 columns, those of a head: rows of 128 bytes whose pieces of 16 bytes are exchanged
  * (piece ^ row % 8), so that eight rows of a column lie in different banks. It begins at a multiple
  * of 1024 bytes. Accumulators c [8][4] are those of mma.cuh, 64 columns of them. */
 #ifndef FTH_BACKEND_CUDA_WGMMA_CUH
 #define FTH_BACKEND_CUDA_WGMMA_CUH
 
+#include "backend/cuda/attention.cuh"
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/tensor_map.cuh"
 
 enum {
     TILE = 64,           /* rows and columns of a tile */
@@ -30,41 +32,71 @@ static __device__ __forceinline__ void copy8(void *to, const void *from, bool va
                  "l"(from), "r"(valid ? 8 : 0));
 }
 
-/* What this thread has written to shared memory will be seen by products after the next barrier. */
+/* Waits for all copies of this thread but those of the copy engine. */
+static __device__ __forceinline__ void copies_wait_all() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* What this thread has written to shared memory, or read there, comes before what products and the
+ * copy engine do after the next barrier. */
 static __device__ __forceinline__ void publish() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Waits for all copies, for products to come. */
-static __device__ __forceinline__ void receive() {
-    copies_wait<0>();
-    publish();
-}
+/* What arrives for a block's steps. Everything that is fetched in one step is for the next one; two
+ * barriers in shared memory take turns in counting its bytes. */
+struct arrivals {
+    uint64_t *barrier; /* [2] */
+    int step;          /* -1 before the first */
 
-/* Copies of one tile after the other, from rows of a head that follow each other; every thread has
- * the same pieces of 16 bytes of each tile. */
-struct feed {
-    static constexpr int PER_ROW = TILE / 8, ROWS = THREADS / PER_ROW; /* rows at a time */
-    static_assert(ROWS % 8 == 0, "pieces are exchanged in the same way");
-    const bf16 *from;
-    int to, first; /* element and row of the thread's first piece in the tile */
-
-    /* Heads may be narrower than a tile: `pieces`. */
-    __device__ __forceinline__ feed(const bf16 *x, int64_t ld, int row, int pieces) {
-        const int r = (int)threadIdx.x / PER_ROW, piece = (int)threadIdx.x % PER_ROW;
-        from = x + (row + r) * ld + piece * 8;
-        to = tile_at(r, piece * 8);
-        first = piece < pieces ? r : 1 << 30;
+    __device__ __forceinline__ arrivals(uint64_t *shared) : barrier(shared), step(-1) {
+        if (threadIdx.x == 0) {
+            for (int k = 0; k < 2; k++)
+                asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(shared + k)));
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        publish();
+        __syncthreads();
     }
 
-    /* Starts to copy the next tile; what lies `count` or more rows behind its first row is 0. */
-    __device__ __forceinline__ void next(bf16 *t, int64_t ld, int count) {
-#pragma unroll
-        for (int r = 0; r < TILE; r += ROWS)
-            copy16(t + to + r * TILE, from + r * ld, first + r < count);
-        from += TILE * ld;
+    /* Which of two buffers belongs to the step. */
+    __device__ __forceinline__ int stage() const {
+        return step & 1;
+    }
+
+    /* So many tiles are going to be fetched; one thread says it. */
+    __device__ __forceinline__ uint64_t *expect(int tiles) const {
+        uint64_t *next = barrier + ((step + 1) & 1);
+        asm volatile(
+            "mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(next)),
+            "r"(tiles * TILE_SIZE * (int)sizeof(bf16))
+            : "memory");
+        return next;
+    }
+
+    /* The next step, when all that has been fetched for it is there and all threads have done the one
+     * before. */
+    __device__ __forceinline__ void next_step() {
+        step++;
+        copies_wait_all();
+        asm volatile("{.reg .pred there;\n"
+                     "again: mbarrier.try_wait.parity.shared.b64 there, [%0], %1;\n"
+                     "@!there bra again;}" ::"r"(shared_address(barrier + stage())),
+                     "r"(step >> 1 & 1)
+                     : "memory");
+        publish();
+        __syncthreads();
     }
 };
+
+/* Starts to copy the tile at (row, column); by one thread. */
+static __device__ __forceinline__ void fetch_tile(bf16 *to, const CUtensorMap &map, int row,
+                                                  int column, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
+                 "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
+                 : "memory");
+}
 
 /* ---- products ---- */
 
@@ -192,7 +224,7 @@ static __device__ __forceinline__ void write_left(const left &p, bf16 *to) {
  * shared memory, then 16 bytes at a time to rows [row, end) of x. */
 static __device__ __forceinline__ void write_tile(const float (*c)[4], const float scale[2],
                                                   bf16 *through, bf16 *x, int64_t ld, int64_t row,
-                                                  int64_t end, int pieces) {
+                                                  int64_t end) {
     constexpr int PER_ROW = TILE / 8;
     const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int first = (int)threadIdx.x / 32 * 16; /* of the warp */
@@ -206,23 +238,67 @@ static __device__ __forceinline__ void write_tile(const float (*c)[4], const flo
 #pragma unroll
     for (int i = 0; i < 16 * PER_ROW / 32; i++) {
         const int k = i * 32 + lane, r = first + k / PER_ROW, piece = k % PER_ROW;
-        if (row + r < end && piece < pieces)
+        if (row + r < end)
             *reinterpret_cast<uint4 *>(x + (row + r) * ld + piece * 8) =
                 *reinterpret_cast<const uint4 *>(through + tile_at(r, piece * 8));
     }
     __syncwarp();
 }
 
-/* ---- launch ---- */
+/* ---- the walk over a list of tiles ---- */
 
-/* A block for every tile of rows and head, with `bytes` of shared memory. */
+/* A tile of a head that a block is to do. */
+struct place {
+    int item;         /* number in the list, times heads, plus head */
+    int row, row_end; /* as in fth_cuda_tile */
+    int begin, end;   /* as there */
+};
+
+/* Which item of a list a block does: rounds go forth and back, so that who had the most to do in one
+ * has the least in the next. */
+static __device__ __forceinline__ int item_in(int round) {
+    const int blocks = (int)gridDim.x, block = (int)blockIdx.x;
+    return round * blocks + (round % 2 ? blocks - 1 - block : block);
+}
+
+/* Starts to copy what the list says about an item. */
+static __device__ __forceinline__ void ask_for(const fth_cuda_tile *list, int item, int heads,
+                                               fth_cuda_tile *to) {
+    const int part = (int)threadIdx.x * 8; /* of 16 bytes */
+    if (part < 16)
+        copy16(reinterpret_cast<bf16 *>(to) + part,
+               reinterpret_cast<const bf16 *>(list + item / heads) + part, true);
+}
+
+static __device__ __forceinline__ place place_of(const fth_cuda_tile *t, int item) {
+    return {item, t->row, t->row_end, t->begin, t->end};
+}
+
+/* The keys that a thread's two rows see; row: of the first, the other is 8 below. */
+static __device__ __forceinline__ void keys_seen(const attention_shape &s, const place &p, bool one,
+                                                 int row, int2 seen[2]) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int r = row + h * 8;
+        if (r >= p.row_end)
+            seen[h] = make_int2(0, 0);
+        else if (one)
+            seen[h] = make_int2(p.begin, s.causal ? r + 1 : p.end);
+        else
+            seen[h] = keys_of(s, r);
+    }
+}
+
+/* As many blocks as the GPU holds at once, `per_processor` on a multiprocessor, with `bytes` of shared
+ * memory each, for `tiles` of all heads. */
 template <class Args>
-fth_err launch_tiles(const fth_cuda_call *c, void (*kernel)(Args), const Args &a, int64_t rows,
-                     int bytes) {
-    if (rows == 0) return FTH_OK;
+fth_err launch_tiles(const fth_cuda_call *c, void (*kernel)(const Args), const Args &a,
+                     int64_t tiles, int per_processor, int bytes) {
+    const int64_t items = tiles * a.s.heads, most = (int64_t)c->gpu->processors * per_processor;
+    if (items == 0) return FTH_OK;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "asking for shared memory");
-    kernel<<<dim3(ceil_div(rows, TILE), a.s.heads), THREADS, bytes, c->stream>>>(a);
+    kernel<<<(unsigned)(items < most ? items : most), THREADS, bytes, c->stream>>>(a);
     return fth_cuda_launched();
 }
 
