@@ -72,6 +72,7 @@ struct fth_cuda_batch {
 
 enum {
     FTH_CUDA_COUNTERS = 8192,
+    FTH_CUDA_COUNTING = 3, /* streams whose kernels count */
     FTH_CUDA_SUMS = 1024,
     FTH_CUDA_WORKSPACE = 32 << 20,
     FTH_CUDA_LAG = 24,         /* operations: about two layers of a backward */
@@ -86,13 +87,15 @@ struct fth_cuda {
     int processors;             /* multiprocessors */
     cudaStream_t stream, aside; /* aside: of what runs beside the rest (plan.h) */
     cudaStream_t updates;       /* of updates that run beside both */
+    cudaStream_t watching;      /* of telemetry that does */
     cudaEvent_t forked;         /* a stream has come to where something goes aside */
     /* By number of the operation: it has ended aside. */
     cudaEvent_t done[FTH_UPDATE_LAGS * FTH_CUDA_LAG];
     cublasLtHandle_t blas;
-    void *workspace[2];    /* of cuBLASLt, for each stream */
-    unsigned *counters;    /* [2, FTH_CUDA_COUNTERS] of stream and aside, 0 between kernels */
-    double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
+    void *workspace[2]; /* of cuBLASLt, for each stream */
+    unsigned *counters; /* [FTH_CUDA_COUNTING, FTH_CUDA_COUNTERS] of stream, aside and watching, 0
+                           between kernels */
+    double *sums;       /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;
     double *range_sums; /* [cap_range_sums, FTH_RANGE_SUMS] */

@@ -332,6 +332,18 @@ void fth_cuda_unprepare(fth_exec *ex) {
 
 typedef fth_err launcher(const fth_cuda_call *c);
 
+static bool is_watching(const fth_op *op) {
+    return op->kind == FTH_KIND_watch || op->kind == FTH_KIND_watch_positions ||
+           op->kind == FTH_KIND_watch_entropy;
+}
+
+/* Where an operation runs that goes aside, or ends. */
+static cudaStream_t aside_stream(const fth_cuda *gpu, const fth_op *op) {
+    return op->kind == FTH_KIND_update ? gpu->updates
+           : is_watching(op)           ? gpu->watching
+                                       : gpu->aside;
+}
+
 static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool aside) {
     static launcher *const kinds[FTH_N_KINDS] = {
 #define KIND(name, text) fth_cuda_##name,
@@ -340,16 +352,16 @@ static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool 
     };
     fth_cuda *gpu = gpu_of(ex);
     fth_cuda_program *p = own_of(ex);
-    const bool runs = aside && fth_runs_aside(op), updates = runs && op->kind == FTH_KIND_update;
+    const bool runs = aside && fth_runs_aside(op);
     const int64_t slot = (op - ex->graph->op) % FTH_CUDA_LAG;
     fth_cuda_call call = {};
     call.gpu = gpu, call.ex = ex, call.op = op, call.n_ops = n_ops;
     call.program = p, call.batch = &p->batch, call.step = p->batch.step;
-    call.stream = updates ? gpu->updates : runs ? gpu->aside : gpu->stream;
+    call.stream = runs ? aside_stream(gpu, op) : gpu->stream;
     call.later = aside ? gpu->aside : gpu->stream;
     call.scratch = aside ? p->aside_scratch + slot * p->aside_bytes : ex->scratch;
     call.workspace = gpu->workspace[runs];
-    call.counters = gpu->counters + (runs ? FTH_CUDA_COUNTERS : 0);
+    call.counters = gpu->counters + (!runs ? 0 : is_watching(op) ? 2 : 1) * FTH_CUDA_COUNTERS;
     return kinds[op->kind](&call);
 }
 
@@ -398,10 +410,9 @@ static cudaEvent_t *done_of(fth_cuda *gpu, int32_t i) {
 static fth_err launch_aside(const fth_exec *ex, int32_t i, int32_t n) {
     fth_cuda *gpu = gpu_of(ex);
     const fth_op *op = &ex->graph->op[i];
-    const bool updates = op->kind == FTH_KIND_update;
-    cudaStream_t to = updates ? gpu->updates : gpu->aside;
+    cudaStream_t to = aside_stream(gpu, op);
     if (fth_runs_aside(op)) FTH_TRY(fork(gpu, gpu->stream, to));
-    if (updates) FTH_TRY(fork(gpu, gpu->aside, to));
+    if (op->kind == FTH_KIND_update) FTH_TRY(fork(gpu, gpu->aside, to));
     FTH_TRY(launch(ex, op, n, true));
     for (int32_t k = i; k < i + n; k++)
         CUDA_TRY(cudaEventRecord(*done_of(gpu, k), to), "going aside");
@@ -433,7 +444,7 @@ static int32_t together_at(const fth_graph *g, int32_t i) {
     }
 }
 
-/* All operations, on three streams. */
+/* All operations, on four streams. */
 static fth_err walk(const fth_exec *ex) {
     const int32_t n = ex->graph->n_ops;
     FTH_TRY(refresh_biases(ex));

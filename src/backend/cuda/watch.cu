@@ -31,27 +31,36 @@ board board_of(const fth_cuda_call *c, int job, bool root0, bool root1) {
             {root0, root1}};
 }
 
+/* Adds up pairs of all threads of a block; the first thread has the sums. shared [WATCH_WARPS]. */
+__device__ double2 pair_sum(double2 x, double2 *shared) {
+    x.x = warp_sum(x.x), x.y = warp_sum(x.y);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    double2 sum = make_double2(0, 0);
+    for (int k = 0; k < WATCH_WARPS && threadIdx.x == 0; k++)
+        sum.x += shared[k].x, sum.y += shared[k].y;
+    return sum;
+}
+
 /* Sums of the blocks' own sums; a and b count in the first lane of each warp. */
 __device__ void finish(const board &to, double a, double b) {
-    __shared__ double shared[WATCH_WARPS];
+    __shared__ double2 shared[WATCH_WARPS], others[WATCH_WARPS];
     __shared__ bool last;
+    double2 *parts = reinterpret_cast<double2 *>(to.parts);
     const bool first = threadIdx.x % 32 == 0;
-    const double sum[2] = {group_sum<WATCH_THREADS>(first ? a : 0.0, shared),
-                           group_sum<WATCH_THREADS>(first ? b : 0.0, shared)};
-    if (threadIdx.x < 2) {
-        to.parts[2 * blockIdx.x + threadIdx.x] = sum[threadIdx.x];
+    const double2 mine = pair_sum(make_double2(first ? a : 0.0, first ? b : 0.0), shared);
+    if (threadIdx.x == 0) {
+        parts[blockIdx.x] = mine;
         __threadfence();
+        last = atomicInc(to.counter, WATCH_BLOCKS - 1) == WATCH_BLOCKS - 1;
     }
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicInc(to.counter, WATCH_BLOCKS - 1) == WATCH_BLOCKS - 1;
     __syncthreads();
     if (!last) return;
     __threadfence();
-    for (int k = 0; k < 2; k++) {
-        const double total =
-            group_sum<WATCH_THREADS>(__ldcg(&to.parts[2 * threadIdx.x + k]), shared);
-        if (threadIdx.x == 0) to.out[k] = (float)(to.root[k] ? sqrt(total) : total);
-    }
+    const double2 total = pair_sum(__ldcg(&parts[threadIdx.x]), others);
+    if (threadIdx.x > 0) return;
+    to.out[0] = (float)(to.root[0] ? sqrt(total.x) : total.x);
+    to.out[1] = (float)(to.root[1] ? sqrt(total.y) : total.y);
 }
 
 template <class T> struct watch_args {
@@ -111,9 +120,9 @@ __global__ void __launch_bounds__(WATCH_THREADS)
         int nonzero;
         row_sums(w, row, s, &nonzero);
         switch (w.what) {
-        case FTH_WATCH_NORM: a += s[0], b += sqrt((double)s[0]); break;
+        case FTH_WATCH_NORM: a += s[0], b += sqrtf(s[0]); break;
         case FTH_WATCH_NONZERO: a += nonzero, b += w.width; break;
-        case FTH_WATCH_COSINE: a += s[2] / sqrt((double)s[0] * s[1] + 1e-30), b += 1; break;
+        case FTH_WATCH_COSINE: a += s[2] / (sqrtf(s[0]) * sqrtf(s[1]) + 1e-15f), b += 1; break;
         case FTH_WATCH_RATIO: a += s[1], b += s[0]; break;
         }
     }
