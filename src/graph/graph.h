@@ -44,7 +44,8 @@ typedef enum fth_storage {
 /* Which precision a value has: the backend says what it means (ref: double for both). */
 typedef enum fth_class {
     FTH_REAL, /* activations: fp32 or bf16 */
-    FTH_FULL  /* always fp32: statistics, losses, vectors of parameters */
+    FTH_FULL, /* always fp32: statistics, losses, vectors of parameters */
+    FTH_BITS  /* always bytes, each the bits of eight columns, the first one lowest */
 } fth_class;
 
 typedef struct fth_value {

@@ -173,6 +173,7 @@ static fth_backend make_table(void) {
     table.run = fth_cuda_run;
     table.lag = FTH_CUDA_LAG;
     table.update_together = FTH_CUDA_UPDATE;
+    table.keep_bits = true;
     table.prepare = fth_cuda_prepare;
     table.unprepare = fth_cuda_unprepare;
     table.sum_squares = fth_cuda_sum_squares;
