@@ -89,6 +89,8 @@ refuses 2 'src:1: .* tokens .* --max-positions 4' --train-src src --train-tgt tg
 refuses 2 'none of its 200 sentences' --train-src src --train-tgt tgt --vocab-size 60 \
     --max-positions 4 --out data
 refuses 2 'src: not a SentencePiece model' --train-src src --train-tgt tgt --tokenizer src --out data
+refuses 2 'vocab-size 60: is for a new tokenizer' --train-src src --train-tgt tgt --tokenizer src --vocab-size 60 --out data
+refuses 2 'separate: needs --tokenizer twice' --train-src src --train-tgt tgt --tokenizer src --separate --out data
 refuses 2 'threads' --train-src src --train-tgt tgt --threads 0 --out data
 refuses 2 'vocab-size' --train-src src --train-tgt tgt --vocab-size many --out data
 refuses 2 'did you mean --train-src' --train-srcs src --out data
@@ -100,6 +102,13 @@ refuses 1 'No such file\|cannot' --train-src src --train-tgt tgt --vocab-size 60
 expect 2 "$fathom" data info
 expect 2 "$fathom" data look other
 says err 'must be info, show or check'
+for option in 'split test' 'first 1' 'count 1' 'as ids'; do
+    # shellcheck disable=SC2086 # an option and its value
+    expect 2 "$fathom" data info other --$option
+    says err "^fathom: --$option: info does not use it, only show$"
+done
+expect 2 "$fathom" data show other --json
+says err '^fathom: --json: show does not use it, only info$'
 expect 2 "$fathom" data info src
 expect 2 "$fathom" data info nowhere
 expect 2 "$fathom" data show other --split test

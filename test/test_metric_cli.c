@@ -222,9 +222,10 @@ static void says_what_is_wrong(void **state) {
          "--confidence: rouge does not use it, only bleu multi-bleu chrf ter"},
         {"bleu --ref two --hyp two --tokenize 14a", "14a"},
         {"bleu --ref two --hyp two --smooth-value 3",
-         "--smooth-value: needs --smooth-method floor"},
-        {"bleu --ref two --hyp two --seed 3", "--seed: needs --confidence or --paired"},
-        {"bleu --ref two --hyp two --resamples 30", "--resamples: needs --confidence or --paired"},
+         "--smooth-value 3: needs --smooth-method floor"},
+        {"bleu --ref two --hyp two --seed 3", "--seed 3: needs --confidence or --paired"},
+        {"bleu --ref two --hyp two --resamples 30",
+         "--resamples 30: needs --confidence or --paired"},
         {"chrf --ref two --hyp two --char-order 0", "--char-order"},
     };
     fth_str out = {0};

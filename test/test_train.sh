@@ -196,6 +196,19 @@ refuses 2 'latin:1' "$fathom" generate whole/checkpoints/best --input latin
 : > empty
 refuses 2 'empty' "$fathom" generate whole/checkpoints/best --input empty
 refuses 2 '--nbest 3' "$fathom" generate whole/checkpoints/best --input five --nbest 3 --beam 2
+for option in '--sampling-topk 5' '--sampling-topp 0.9' '--temperature 0.7' '--seed 3'; do
+    refuses 2 "$option: needs --sampling" "$fathom" generate whole/checkpoints/best --input five $option
+done
+expect 0 "$fathom" generate whole/checkpoints/best --input five --sampling --temperature 0.7 --seed 3
+"$fathom" generate --dump-config > generate.yaml
+expect 0 "$fathom" generate whole/checkpoints/best --config generate.yaml --input five
+refuses 2 '--min-len 9: must be at most --max-len-b 8' "$fathom" generate whole/checkpoints/best --input five \
+    --min-len 9 --max-len-b 8
+refuses 2 '--min-len 64: must be below the model'"'s max_positions 64" "$fathom" generate whole/checkpoints/best \
+    --input five --min-len 64
+for option in '--tokens-per-sample 32' '--context-window 8'; do
+    refuses 2 "$option: is for dec models" "$fathom" evaluate whole/checkpoints/best data $option
+done
 refuses 2 '--out' "$fathom" fold whole/checkpoints/best
 refuses 2 'preln' "$fathom" fold m-preln/checkpoints/last --out x
 if "$fathom" train data --device cuda --save-dir bad 2> err; then :; else grep -q cuda err || fail "--device cuda: $(cat err)"; fi

@@ -9,6 +9,7 @@
 #include "backend/device/device.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/option_uses.h"
 #include "base/writer.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
@@ -269,14 +270,34 @@ static fth_generator_spec spec_of(const work *w) {
                                 .tgt = w->tgt};
 }
 
+static fth_err check(const generate_options *o, const fth_option_group *groups, size_t n) {
+    static const char *const drawing[] = {"sampling_topk", "sampling_topp", "temperature", "seed",
+                                          NULL};
+    if (!o->sampling) FTH_TRY(fth_refuse_options(groups, n, drawing, "needs --sampling"));
+    if (o->nbest > o->beam)
+        return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld", (long long)o->nbest,
+                        (long long)o->beam);
+    if (o->max_len_a <= 0 && o->min_len > o->max_len_b)
+        return fth_fail(FTH_USAGE, "--min-len %lld: must be at most --max-len-b %lld",
+                        (long long)o->min_len, (long long)o->max_len_b);
+    return FTH_OK;
+}
+
+/* The end symbol takes the last position. */
+static fth_err check_length(const work *w) {
+    for (int i = 0; i < w->n_models; i++)
+        if (w->o->min_len >= w->model[i].config.max_positions)
+            return fth_fail(FTH_USAGE, "--min-len %lld: must be below the model's max_positions %d",
+                            (long long)w->o->min_len, w->model[i].config.max_positions);
+    return FTH_OK;
+}
+
 static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *d) {
-    if (w->o->nbest > w->o->beam)
-        return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld",
-                        (long long)w->o->nbest, (long long)w->o->beam);
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, w->o->quantize));
     for (size_t i = 0; i < parsed->n_positionals; i++)
         FTH_TRY(load_model(w, parsed->positionals[i], (int)i));
+    FTH_TRY(check_length(w));
     FTH_TRY(load_tokenizers(w, parsed->positionals[0]));
     fth_generator_model models[MAX_MODELS];
     for (int i = 0; i < w->n_models; i++)
@@ -324,7 +345,8 @@ fth_err fth_verb_generate(int argc, char **argv) {
     fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         work w = {.o = &options};
-        err = run(&w, &parsed, &device);
+        err = check(&options, groups, 2);
+        if (err == FTH_OK) err = run(&w, &parsed, &device);
         work_fini(&w);
     }
     fth_parsed_fini(&parsed);

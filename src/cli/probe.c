@@ -8,6 +8,7 @@
 #include "backend/device/device.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/option_uses.h"
 #include "cli/groups.h"
 #include "cli/probe_figure.h"
 #include "cli/verb.h"
@@ -43,6 +44,7 @@ FTH_OPTIONS(probe_options, "probe", PROBE_OPTIONS)
 /* One call. */
 typedef struct call {
     const probe_options *o;
+    const fth_option_group *groups; /* [2] of probe and device */
     const fth_analysis *what;
     const char **models; /* [n] */
     int32_t n;
@@ -59,12 +61,25 @@ static fth_err check_from(const call *c) {
     const probe_options *o = c->o;
     if (c->n > 0)
         return fth_fail(FTH_USAGE, "%s: --from draws tables, it takes no models", c->models[0]);
-    if (o->batch[0] || o->data[0])
-        return fth_fail(FTH_USAGE, "--%s: cannot be given with --from",
-                        o->batch[0] ? "batch" : "data");
+    static const char *const of_measuring[] = {
+        "batch",           "data",    "split",     "sentences", "seed", "max_tokens", "update",
+        "label_smoothing", "dropout", "embedding", "grid",      "proj", "init",       "device",
+        "precision",       "threads", NULL};
+    FTH_TRY(fth_refuse_options(c->groups, 2, of_measuring, "cannot be given with --from"));
     if (!c->folder)
         return fth_fail(FTH_USAGE, "--out %s: must be a folder, for the figures", o->out);
     return FTH_OK;
+}
+
+/* Options of other analyses, or of sets that are drawn. */
+static fth_err check_uses(const call *c) {
+    static const fth_option_use uses[] = {{"embedding", " similarity "},
+                                          {"grid", " surface trajectory "},
+                                          {"proj", " trajectory "},
+                                          {"init", " update trajectory "}};
+    static const char *const of_draw[] = {"split", "sentences", NULL};
+    FTH_TRY(fth_check_uses(c->groups, 1, uses, sizeof uses / sizeof *uses, c->what->name));
+    return c->o->data[0] ? FTH_OK : fth_refuse_options(c->groups, 1, of_draw, "needs --data");
 }
 
 static fth_err check(const call *c) {
@@ -80,9 +95,7 @@ static fth_err check(const call *c) {
     if (o->grid % 2 == 0)
         return fth_fail(FTH_USAGE, "--grid %lld: must be odd, so that the middle is a point",
                         (long long)o->grid);
-    if (o->init[0] && !c->what->series)
-        return fth_fail(FTH_USAGE, "--init %s: is for update and trajectory", o->init);
-    return FTH_OK;
+    return check_uses(c);
 }
 
 static bool is_folder(const char *path) {
@@ -337,6 +350,7 @@ fth_err fth_verb_probe(int argc, char **argv) {
     err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         call c = {.o = &options,
+                  .groups = groups,
                   .models = parsed.positionals + 1,
                   .n = (int32_t)parsed.n_positionals - 1};
         fth_log_init(&c.log, stderr, false);

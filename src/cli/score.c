@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/option_uses.h"
 #include "cli/verb.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
@@ -307,55 +308,34 @@ static fth_err find_metric(const char *name, const metric **out) {
                     name, meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
-/* Options that mean something only beside others. */
-static fth_err check_partners(const flags *f) {
-    const char *smooth = f->bleu.smooth_method;
-    const bool takes_value = strcmp(smooth, "floor") == 0 || strcmp(smooth, "add-k") == 0;
-    if (fth_option_was_set(f->groups, N_GROUPS, "smooth_value") && !takes_value)
-        return fth_fail(FTH_USAGE, "--smooth-value: needs --smooth-method floor or add-k");
-    if (f->score.confidence || f->score.paired) return FTH_OK;
-    if (fth_option_was_set(f->groups, N_GROUPS, "seed"))
-        return fth_fail(FTH_USAGE, "--seed: needs --confidence or --paired");
-    if (fth_option_was_set(f->groups, N_GROUPS, "resamples"))
-        return fth_fail(FTH_USAGE, "--resamples: needs --confidence or --paired");
-    return FTH_OK;
-}
-
-/* An option that the metric does not look at is a mistake of the user. */
+/* An option that the metric does not look at, or that means something only beside another. */
 static fth_err check_options(const flags *f, const metric *m) {
-    static const struct {
-        const char *field, *used_by;
-    } uses[] = {{"lowercase", " bleu multi-bleu chrf wer cer "},
-                {"confidence", " bleu multi-bleu chrf ter "},
-                {"paired", " bleu multi-bleu chrf ter "},
-                {"tokenize", " bleu "},
-                {"smooth_method", " bleu multi-bleu "},
-                {"smooth_value", " bleu multi-bleu "},
-                {"effective_order", " bleu multi-bleu "},
-                {"char_order", " chrf "},
-                {"word_order", " chrf "},
-                {"beta", " chrf "},
-                {"whitespace", " chrf "},
-                {"eps_smoothing", " chrf "},
-                {"normalized", " ter "},
-                {"no_punct", " ter "},
-                {"asian_support", " ter "},
-                {"case_sensitive", " ter "},
-                {"stem", " rouge "},
-                {"newline", " rouge "}};
-    char word[32], flag[32];
-    snprintf(word, sizeof word, " %s ", m->name);
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        const char *metrics_of = uses[i].used_by;
-        if (!fth_option_was_set(f->groups, N_GROUPS, uses[i].field)) continue;
-        if (strstr(metrics_of, word)) continue;
-        snprintf(flag, sizeof flag, "%s", uses[i].field);
-        for (char *c = flag; *c; c++)
-            if (*c == '_') *c = '-';
-        return fth_fail(FTH_USAGE, "--%s: %s does not use it, only%.*s", flag, m->name,
-                        (int)strlen(metrics_of) - 1, metrics_of);
-    }
-    return check_partners(f);
+    static const fth_option_use uses[] = {{"lowercase", " bleu multi-bleu chrf wer cer "},
+                                          {"confidence", " bleu multi-bleu chrf ter "},
+                                          {"paired", " bleu multi-bleu chrf ter "},
+                                          {"tokenize", " bleu "},
+                                          {"smooth_method", " bleu multi-bleu "},
+                                          {"smooth_value", " bleu multi-bleu "},
+                                          {"effective_order", " bleu multi-bleu "},
+                                          {"char_order", " chrf "},
+                                          {"word_order", " chrf "},
+                                          {"beta", " chrf "},
+                                          {"whitespace", " chrf "},
+                                          {"eps_smoothing", " chrf "},
+                                          {"normalized", " ter "},
+                                          {"no_punct", " ter "},
+                                          {"asian_support", " ter "},
+                                          {"case_sensitive", " ter "},
+                                          {"stem", " rouge "},
+                                          {"newline", " rouge "}};
+    FTH_TRY(fth_check_uses(f->groups, N_GROUPS, uses, sizeof uses / sizeof *uses, m->name));
+    const char *smooth = f->bleu.smooth_method;
+    if (strcmp(smooth, "floor") != 0 && strcmp(smooth, "add-k") != 0)
+        FTH_TRY(fth_refuse_option(f->groups, N_GROUPS, "smooth_value",
+                                  "needs --smooth-method floor or add-k"));
+    if (f->score.confidence || f->score.paired) return FTH_OK;
+    static const char *const resampling[] = {"seed", "resamples", NULL};
+    return fth_refuse_options(f->groups, N_GROUPS, resampling, "needs --confidence or --paired");
 }
 
 static void take_options(scoring *s, const flags *f) {

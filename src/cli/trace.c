@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "backend/device/device.h"
+#include "base/option_uses.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
 #include "train/trace.h"
@@ -13,6 +14,15 @@
     X(I64, update, "", FTH_MIN(1), "number of the update; default: the model's step + 1")          \
     X(I64, steps, "0", FTH_MIN(0), "training updates on the same batch afterwards")
 FTH_OPTIONS(trace_options, "trace", TRACE_OPTIONS)
+
+/* One forward and backward has no optimiser; --label-smoothing is of the loss. */
+static fth_err check_optimiser(const fth_option_group *groups, size_t n) {
+    static const char *const of_updates[] = {
+        "lr",         "lr_scheduler", "warmup_updates", "warmup_init_lr", "max_update",
+        "adam_betas", "adam_eps",     "weight_decay",   "clip_norm",      NULL};
+    if (fth_option_typed(groups, n, "steps")) return FTH_OK;
+    return fth_refuse_options(groups, n, of_updates, "needs --steps");
+}
 
 static fth_err check(const trace_options *o, bool update_given, const fth_config *c) {
     if (!o->batch[0]) return fth_fail(FTH_USAGE, "--batch FILE is missing");
@@ -65,7 +75,8 @@ fth_err fth_verb_trace(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         if (!fth_option_was_set(groups, 3, "device")) device.device = "cpu";
         fth_recipe recipe;
-        err = fth_recipe_from_options(&optimiser, &recipe);
+        err = check_optimiser(groups, 3);
+        if (err == FTH_OK) err = fth_recipe_from_options(&optimiser, &recipe);
         if (err == FTH_OK)
             err = run(parsed.positionals[0], &options, fth_option_was_set(groups, 3, "update"),
                       &device, &recipe);
