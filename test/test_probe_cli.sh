@@ -158,6 +158,8 @@ refused 2 "that of the others is branchnorm" "$fathom" probe update b/checkpoint
 refused 2 "only 60 sentences" "$fathom" probe gradnorm a --data data --sentences 100 --out x.csv
 refused 2 "is probed with --batch" "$fathom" probe gradnorm "$models/postln-enc" --data data --out x.csv
 refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x.csv
+refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x/y
+[ ! -e x ] || fail "a failed call left a folder"
 mkdir nothing
 refused 2 "nothing: is no model" "$fathom" probe gradnorm a nothing --batch "$set_file" --out x.csv
 cp b/log.jsonl nothing

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/option_uses.h"
+#include "base/scratch.h"
 #include "cli/groups.h"
 #include "cli/probe_figure.h"
 #include "cli/verb.h"
@@ -48,9 +49,10 @@ typedef struct call {
     const fth_analysis *what;
     const char **models; /* [n] */
     int32_t n;
-    bool folder;    /* --out is one */
-    char *batch;    /* the probe set */
-    bool temporary; /* it goes when the work is done */
+    bool folder;       /* --out is one */
+    char *batch;       /* the probe set */
+    bool temporary;    /* it goes when the work is done */
+    fth_new_dirs made; /* for --out */
     fth_log log;
     fth_probe_spec spec;
     fth_table table;
@@ -182,7 +184,9 @@ static fth_err find_set(call *c) {
     }
     c->batch = fth_strdup_printf("%s.probe-set-%ld.tmp", o->out, (long)getpid());
     c->temporary = true;
-    return c->batch ? draw(c) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    if (!c->batch) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    FTH_TRY(fth_scratch_hold(c->batch));
+    return draw(c);
 }
 
 /* ---- measuring ---- */
@@ -294,7 +298,7 @@ static fth_err write_results(call *c) {
 
 static fth_err draw_tables(call *c) {
     FTH_TRY(read_tables(c));
-    FTH_TRY(fth_make_dirs(c->o->out));
+    FTH_TRY(fth_new_dirs_make(&c->made, c->o->out));
     fth_err err = write_results(c);
     /* without gnuplot nothing has been done that was asked for */
     return err == FTH_NOT_FOUND ? fth_fail_in(FTH_FAILED, "--from") : err;
@@ -318,7 +322,7 @@ static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
                                .embedding = o->embedding,
                                .grid = (int32_t)o->grid,
                                .angle = strcmp(o->proj, "angle") == 0};
-    FTH_TRY(c->folder ? fth_make_dirs(o->out) : check_parent(o->out));
+    FTH_TRY(c->folder ? fth_new_dirs_make(&c->made, o->out) : check_parent(o->out));
     FTH_TRY(find_set(c));
     c->spec.batch = c->batch;
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &c->spec.device));
@@ -358,6 +362,8 @@ fth_err fth_verb_probe(int argc, char **argv) {
         err = fth_analysis_find(parsed.positionals[0], &c.what);
         if (err == FTH_OK) err = probe(&c, &device, fth_option_was_set(groups, 2, "update"));
         if (c.temporary && c.batch) unlink(c.batch);
+        fth_scratch_drop(c.batch);
+        fth_new_dirs_fini(&c.made);
         free(c.batch);
         fth_table_fini(&c.table);
         fth_device_close(c.spec.device);

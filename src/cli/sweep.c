@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/scratch.h"
 #include "cli/groups.h"
 #include "cli/sweep_figure.h"
 #include "cli/verb.h"
@@ -92,6 +93,7 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
     size_t size = 0;
     if (fd < 0) return fth_fail(FTH_IO, "%s: cannot be made", name);
     close(fd);
+    FTH_TRY(fth_scratch_hold(name));
     const char **words = calloc(run->n_words + 4, sizeof *words);
     fth_err err = words ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a command line");
     if (err == FTH_OK) {
@@ -107,6 +109,7 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
             err = fth_fail(FTH_BAD_INPUT, "%s: %.*s", s->spec.file, (int)strcspn(said, "\n"), said);
     }
     unlink(name);
+    fth_scratch_drop(name);
     free(text);
     free(words);
     return err;

@@ -602,6 +602,7 @@ static void run_fini(run *r) {
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
+    fth_signals before;
     run r = {.spec = spec, .device = device, .log = log, .valid_nll = NAN, .lines = {.fd = -1}};
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
     fth_err err;
@@ -611,9 +612,9 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     FTH_TRY_OR(err, open_device_side(&r), done);
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
-    fth_signals_catch();
+    fth_signals_catch(&before);
     err = loop(&r, &signal);
-    fth_signals_release();
+    fth_signals_release(&before);
     if (err != FTH_OK) goto done;
     *result = (fth_run_result){.updates = r.state.update,
                                .best_nll = r.state.best_score,
