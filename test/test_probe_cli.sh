@@ -74,6 +74,28 @@ for option in '--lr 0.1' '--max-update 5' '--clip-norm 1' '--adam-betas 0.9,0.98
     # shellcheck disable=SC2086
     refused 2 "^fathom: $option: needs --steps$" "$fathom" trace "$model" --batch "$batch" $option --out x.csv
 done
+# files that are something else are not written over; a table, an empty file or a pipe is
+printf 'notes of mine\n' >notes
+printf 'a,b\n1,2\n' >mine.csv
+for file in notes mine.csv; do
+    cp $file before
+    refused 2 "\-\-out $file: is there and is no table of fathom probe" "$fathom" probe gradnorm "$model" \
+        --batch "$batch" --out $file
+    cmp -s $file before || fail "$file was written over"
+done
+cp "$batch" batch.safetensors
+ln -s batch.safetensors link.safetensors
+refused 2 "\-\-out link.safetensors: is the file of --batch" "$fathom" trace "$model" --batch batch.safetensors \
+    --out link.safetensors
+cp -r "$model" own
+refused 2 "\-\-out own/model.safetensors: is the model" "$fathom" trace own --batch batch.safetensors \
+    --out own/model.safetensors
+cmp -s "$batch" batch.safetensors || fail "the batch was written over"
+: >new.csv
+for _ in 1 2; do "$fathom" probe gradnorm "$model" --batch "$batch" --out new.csv >out.txt; done
+cmp -s gradnorm.csv new.csv || fail "a table is not made anew"
+"$fathom" probe gradnorm "$model" --batch "$batch" --out /dev/stderr 2>&1 >out.txt | cat >piped
+cmp -s gradnorm.csv piped || fail "a table does not go to a pipe"
 "$fathom" trace "$model" --batch "$batch" --label-smoothing 0.1 --out t.safetensors
 "$fathom" trace "$model" --batch "$batch" --steps 0 --lr 0.1 --out t.safetensors
 rm t.safetensors

@@ -121,6 +121,19 @@ static fth_err check_parent(const char *path) {
     return err;
 }
 
+/* A table may be made anew, another file of the user may not be lost. Devices and pipes are fine. */
+static fth_err check_file(const char *path) {
+    static const char head[] = "method,N,M,d,step,stack,index,"; /* CONTRACTS 5 */
+    char begin[sizeof head];
+    struct stat s;
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size == 0) return check_parent(path);
+    FILE *f = fopen(path, "r");
+    const bool table = f && fgets(begin, sizeof begin, f) && strcmp(begin, head) == 0;
+    if (f) fclose(f);
+    if (table) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--out %s: is there and is no table of fathom probe", path);
+}
+
 /* ---- the probe set ---- */
 
 /* The folder of a model; of a run its newest checkpoint. malloc'd. */
@@ -322,7 +335,7 @@ static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
                                .embedding = o->embedding,
                                .grid = (int32_t)o->grid,
                                .angle = strcmp(o->proj, "angle") == 0};
-    FTH_TRY(c->folder ? fth_new_dirs_make(&c->made, o->out) : check_parent(o->out));
+    FTH_TRY(c->folder ? fth_new_dirs_make(&c->made, o->out) : check_file(o->out));
     FTH_TRY(find_set(c));
     c->spec.batch = c->batch;
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &c->spec.device));

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "backend/device/device.h"
+#include "base/file.h"
 #include "base/option_uses.h"
+#include "base/str.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
 #include "train/trace.h"
@@ -24,6 +26,17 @@ static fth_err check_optimiser(const fth_option_group *groups, size_t n) {
     return fth_refuse_options(groups, n, of_updates, "needs --steps");
 }
 
+/* The trace must not take the place of what it is made of. */
+static fth_err check_out(const trace_options *o, const char *folder) {
+    if (fth_same_file(o->out, o->batch))
+        return fth_fail(FTH_USAGE, "--out %s: is the file of --batch", o->out);
+    char *weights = fth_strdup_printf("%s/model.safetensors", folder);
+    if (!weights) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    const bool same = fth_same_file(o->out, weights);
+    free(weights);
+    return same ? fth_fail(FTH_USAGE, "--out %s: is the model", o->out) : FTH_OK;
+}
+
 static fth_err check(const trace_options *o, bool update_given, const fth_config *c) {
     if (!o->batch[0]) return fth_fail(FTH_USAGE, "--batch FILE is missing");
     if (!o->out[0]) return fth_fail(FTH_USAGE, "--out FILE is missing");
@@ -43,6 +56,7 @@ static fth_err run(const char *folder, const trace_options *o, bool update_given
     fth_device *device = NULL;
     FTH_TRY(fth_weights_read(folder, &model, &flat));
     fth_err err = check(o, update_given, &model.config);
+    if (err == FTH_OK) err = check_out(o, folder);
     const char *name = d->device;
     if (err == FTH_OK) err = fth_device_open(name, d->precision, (int)d->threads, &device);
     fth_trace_spec spec = {.batch = o->batch,
