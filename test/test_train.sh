@@ -53,6 +53,12 @@ expect 0 $train --save-dir judged --max-update 14 --validate-interval-updates 10
 [ "$(grep -c '"valid"' judged/log.jsonl)" -eq 2 ] || fail "a finished run was validated again"
 [ "$(wc -l < judged/log.jsonl)" -eq $((lines + 2)) ] || fail "a finished run did more than begin and end"
 
+# ---- a limit that the run is beyond ----
+expect 0 $train --save-dir judged --max-update 9 --validate-interval-updates 10
+grep -q 'judged is already at update 14, beyond --max-update 9; nothing is left to train' err ||
+    fail "a lowered --max-update: $(cat err)"
+! grep -q '14/9' err || fail "more updates than there are: $(cat err)"
+
 # ---- nobody else in the folder, and nothing lost in it ----
 $train --save-dir busy --max-update 100000 > /dev/null 2>&1 &
 child=$!
@@ -185,6 +191,9 @@ refuses 2 '--lr -1' $train --save-dir bad --lr -1
 refuses 2 '--lr abc' $train --save-dir bad --lr abc
 refuses 2 'did you mean --max-tokens?' $train --save-dir bad --max-token 3
 refuses 2 'did you mean "branchnorm"?' $train --save-dir bad --method branchnrom
+refuses 2 'did you mean "steps"? (fathom methods branchnorm lists all)' $train --save-dir bad --method-option stepz=5
+refuses 2 'method preln takes no options' "$fathom" train data $model --save-dir bad --method preln --method-option steps=5
+refuses 2 'did you mean "branchnorm"?' "$fathom" methods branchnrom
 refuses 2 'growth' $train --save-dir bad --method-option growth=cubic
 refuses 2 '--arch enc' "$fathom" train data --arch enc --save-dir bad
 refuses 1 '--memory-budget' $train --save-dir bad --memory-budget 10K

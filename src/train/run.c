@@ -243,6 +243,16 @@ static fth_err warn_of_long(run *r) {
     return FTH_OK;
 }
 
+/* A limit may be lowered, but what has been trained stays trained. */
+static void warn_of_limit(run *r) {
+    char text[256];
+    if (r->state.update <= r->spec->max_update) return;
+    snprintf(text, sizeof text,
+             "%s is already at update %lld, beyond --max-update %lld; nothing is left to train",
+             r->spec->save_dir, (long long)r->state.update, (long long)r->spec->max_update);
+    warn(r, text);
+}
+
 static fth_err start(run *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
@@ -258,6 +268,7 @@ static fth_err start(run *r) {
     if (err != FTH_OK) return err;
     r->wall_before = r->state.wall;
     r->began = r->state.update;
+    warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
     return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
@@ -526,8 +537,9 @@ static bool is_due(int64_t update, int64_t interval) {
 static fth_err loop(run *r, int *signal) {
     fth_progress bar;
     char extra[80];
-    fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", r->state.update,
-                      r->spec->max_update);
+    const int64_t update = r->state.update, most = r->spec->max_update;
+    fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
+                      update > most ? update : most);
     r->started = r->since = now();
     int64_t saved = r->state.update, validated = saved;
     fth_update u = {0};
