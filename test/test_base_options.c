@@ -36,7 +36,8 @@ FTH_OPTIONS(model_options, "model", MODEL_LINES)
       "how the learning rate goes up and down in the course of the training")                      \
     X(BOOL, strict, "false", FTH_ANY, "stop at the first warning")                                 \
     X(BOOL, shuffle, "true", FTH_ANY, "another order in each epoch")                               \
-    X(SIZE, memory_budget, "", FTH_MIN(1024), "memory the plan may use")
+    X(SIZE, memory_budget, "", FTH_MIN(1024), "memory the plan may use")                           \
+    X(I64, threads, "", FTH_RANGE(1, 64), "threads (of a CPU); default: one for each core")
 FTH_OPTIONS(train_options, "training", TRAIN_LINES)
 
 static const fth_usage usage = {"fathom train", "DATA", "Trains a model.", 0, 2};
@@ -282,7 +283,8 @@ static const char expected_dump[] = "# model\n"
                                     "lr-scheduler: inverse_sqrt\n"
                                     "strict: false\n"
                                     "shuffle: true\n"
-                                    "# memory-budget: not set\n";
+                                    "# memory-budget: not set\n"
+                                    "# threads: not set\n";
 
 /* What a file says is no mistake: it may be a whole dump. */
 static void options_without_effect_are_refused(void **state) {
@@ -445,6 +447,8 @@ static void help_shows_every_option(void **state) {
         "\n  --[no-]strict               stop at the first warning (default off)\n",
         "\n  --[no-]shuffle              another order in each epoch (default on)\n",
         "\n  --memory-budget SIZE        memory the plan may use; at least 1K (no default)\n",
+        "\n  --threads N                 threads (of a CPU); from 1 to 64 (default: one for each "
+        "core)\n",
         "\n\ngeneral:\n  --config FILE",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

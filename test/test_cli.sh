@@ -31,6 +31,10 @@ for verb in $verbs; do
     expect 0 "$fathom" "$verb" --help
     says out "usage: fathom $verb"
     says out '  --dump-config  '
+    ! grep -e ' [;.,]\( \|$\)' -e 'default.*no default' -e '  ; ' "$tree/out" || {
+        echo "test_cli: $verb --help reads badly" >&2
+        exit 1
+    }
     [ ! -s "$tree/err" ]
     expect 2 "$fathom" "${verb}x"
     says err "fathom: ${verb}x: unknown verb; did you mean $verb?"

@@ -12,7 +12,7 @@
 #define DATA_OPTIONS(X)                                                                            \
     X(BOOL, json, "false", FTH_ANY, "info: print dataset.json")                                    \
     X(CHOICE, split, "train", FTH_CHOICES("train|valid|test"), "show: of which split")             \
-    X(I64, first, "0", FTH_MIN(0), "show: number of the first sentence, from 0")                   \
+    X(I64, first, "0", FTH_MIN(0), "show: the first sentence, counted from 0")                     \
     X(I64, count, "10", FTH_MIN(1), "show: how many")                                              \
     X(CHOICE, as, "text", FTH_CHOICES("text|pieces|ids"), "show: how tokens are written")
 FTH_OPTIONS(data_options, "data", DATA_OPTIONS)

@@ -26,9 +26,9 @@
     X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line")                             \
     X(F64, lenpen, "1", FTH_ANY, "the score is divided by length^lenpen")                          \
     X(F64, unkpen, "0", FTH_ANY, "taken off the score of the unknown word")                        \
-    X(F64, max_len_a, "0", FTH_MIN(0), "at most a * source tokens + b tokens")                     \
+    X(F64, max_len_a, "0", FTH_MIN(0), "an output has at most a * source tokens + b tokens")       \
     X(I64, max_len_b, "200", FTH_MIN(0), "the b of it")                                            \
-    X(I64, min_len, "0", FTH_MIN(0), "tokens before the end symbol at least")                      \
+    X(I64, min_len, "0", FTH_MIN(0), "fewest tokens before the end symbol")                        \
     X(I64, no_repeat_ngram_size, "0", FTH_MIN(0), "no run of so many tokens twice; 0: off")        \
     X(BOOL, sampling, "false", FTH_ANY, "draw tokens instead of searching; --beam samples a line") \
     X(I64, sampling_topk, "0", FTH_MIN(0), "draw from the k likeliest tokens; 0: all")             \
@@ -175,7 +175,7 @@ static fth_err generate_all(work *w, fth_lines *text, fth_lines *prefix, chunk *
 }
 
 static fth_err run_lines(work *w) {
-    const fth_text_file input = {strcmp(w->o->input, "-") == 0 ? "/dev/stdin" : w->o->input,
+    const fth_text_file input = {w->o->input,
                                  strcmp(w->o->input, "-") == 0 ? "standard input" : w->o->input};
     const fth_text_file begin = {w->o->prefix, w->o->prefix};
     fth_lines *text = NULL, *prefix = NULL;

@@ -16,16 +16,16 @@
     X(LIST, train_tsv, "", FTH_SHOWN_AS("FILE"), "training pairs as lines of source<TAB>target")   \
     X(LIST, train_jsonl, "", FTH_SHOWN_AS("FILE"), "training pairs as JSON lines")                 \
     X(LIST, train_text, "", FTH_SHOWN_AS("FILE"), "plain text, for a language model")              \
-    X(LIST, valid_src, "", FTH_SHOWN_AS("FILE"), "the same for validation")                        \
-    X(LIST, valid_tgt, "", FTH_SHOWN_AS("FILE"), "")                                               \
-    X(LIST, valid_tsv, "", FTH_SHOWN_AS("FILE"), "")                                               \
-    X(LIST, valid_jsonl, "", FTH_SHOWN_AS("FILE"), "")                                             \
-    X(LIST, valid_text, "", FTH_SHOWN_AS("FILE"), "")                                              \
-    X(LIST, test_src, "", FTH_SHOWN_AS("FILE"), "the same for the test set")                       \
-    X(LIST, test_tgt, "", FTH_SHOWN_AS("FILE"), "")                                                \
-    X(LIST, test_tsv, "", FTH_SHOWN_AS("FILE"), "")                                                \
-    X(LIST, test_jsonl, "", FTH_SHOWN_AS("FILE"), "")                                              \
-    X(LIST, test_text, "", FTH_SHOWN_AS("FILE"), "")                                               \
+    X(LIST, valid_src, "", FTH_SHOWN_AS("FILE"), "source of the validation pairs")                 \
+    X(LIST, valid_tgt, "", FTH_SHOWN_AS("FILE"), "target of the validation pairs")                 \
+    X(LIST, valid_tsv, "", FTH_SHOWN_AS("FILE"), "validation pairs as lines of source<TAB>target") \
+    X(LIST, valid_jsonl, "", FTH_SHOWN_AS("FILE"), "validation pairs as JSON lines")               \
+    X(LIST, valid_text, "", FTH_SHOWN_AS("FILE"), "plain text for validation")                     \
+    X(LIST, test_src, "", FTH_SHOWN_AS("FILE"), "source of the test pairs")                        \
+    X(LIST, test_tgt, "", FTH_SHOWN_AS("FILE"), "target of the test pairs")                        \
+    X(LIST, test_tsv, "", FTH_SHOWN_AS("FILE"), "test pairs as lines of source<TAB>target")        \
+    X(LIST, test_jsonl, "", FTH_SHOWN_AS("FILE"), "test pairs as JSON lines")                      \
+    X(LIST, test_text, "", FTH_SHOWN_AS("FILE"), "plain text for the test")                        \
     X(STR, json_source, "source", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the source")        \
     X(STR, json_target, "target", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the target")        \
     X(STR, json_references, "references", FTH_SHOWN_AS("KEY"),                                     \

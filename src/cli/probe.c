@@ -31,7 +31,7 @@
     X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
       "tokens of each side that are looked at together; bounds the memory")                        \
     X(I64, update, "", FTH_MIN(1),                                                                 \
-      "number of the update whose schedule is used; default: the model's step, at least 1")        \
+      "number of the update whose schedule is used; default: the model's step, or 1")              \
     X(F64, label_smoothing, "0", FTH_BELOW(0, 1), "share of the target spread over all words")     \
     X(BOOL, dropout, "false", FTH_ANY,                                                             \
       "leave the model's dropouts on, with masks drawn by --seed")                                 \

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/option_uses.h"
 #include "cli/verb.h"
+#include "data/inflate.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
 #include "metric/labels.h"
@@ -20,7 +21,7 @@
       "hypotheses, one a line; none: standard input; several files: several systems")              \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object, numbers unrounded")                    \
     X(I64, width, "", FTH_RANGE(0, 17),                                                            \
-      "digits behind the point; 1 unless set, 4 for scores between 0 and 1")                       \
+      "digits behind the point; default: 1, or 4 for scores between 0 and 1")                      \
     X(BOOL, lowercase, "false", FTH_ANY, "ignore case (bleu, multi-bleu, chrf, wer, cer)")         \
     X(BOOL, confidence, "false", FTH_ANY,                                                          \
       "add a 95 % confidence interval by resampling the lines (bleu, multi-bleu, chrf, ter)")      \
@@ -29,14 +30,14 @@
       "--confidence")                                                                              \
     X(I64, resamples, "1000", FTH_RANGE(2, 1000000), "how many resamples")                         \
     X(I64, seed, "12345", FTH_MIN(0), "what the resamples are drawn with")
-FTH_OPTIONS(score_options, "score", SCORE_OPTIONS)
+FTH_OPTIONS(score_options, "score (text: plain, .gz or .zst)", SCORE_OPTIONS)
 
 #define BLEU_OPTIONS(X)                                                                            \
     X(CHOICE, tokenize, "13a", FTH_CHOICES("13a|intl|char|none|zh"),                               \
       "how bleu cuts text into tokens")                                                            \
     X(CHOICE, smooth_method, "", FTH_CHOICES("exp|floor|add-k|none"),                              \
-      "for orders without a match; exp unless set, none for multi-bleu")                           \
-    X(F64, smooth_value, "", FTH_MIN(0), "for floor and add-k; 0.1 and 1 unless set")              \
+      "for orders without a match; default: exp, or none for multi-bleu")                          \
+    X(F64, smooth_value, "", FTH_MIN(0), "for floor and add-k; default: 0.1 and 1")                \
     X(BOOL, effective_order, "false", FTH_ANY, "leave out orders that the lines are too short for")
 FTH_OPTIONS(bleu_flags, "bleu, multi-bleu", BLEU_OPTIONS)
 
@@ -359,9 +360,23 @@ static void take_options(scoring *s, const flags *f) {
     if (f->score.confidence || f->score.paired) s->sig.resamples = (size_t)f->score.resamples;
 }
 
+static const char *hyp_path(const scoring *s, size_t i) {
+    return s->flags->score.hyp.count ? s->flags->score.hyp.items[i] : "-";
+}
+
+static const char *name_of(const char *path) {
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 static const char *hyp_name(const scoring *s, size_t i) {
-    const fth_list *hyp = &s->flags->score.hyp;
-    return hyp->count && strcmp(hyp->items[i], "-") != 0 ? hyp->items[i] : "standard input";
+    return name_of(hyp_path(s, i));
+}
+
+static fth_err read_text(const char *path, fth_textfile *out) {
+    char *data;
+    size_t size;
+    FTH_TRY(fth_inflate_all(path, name_of(path), &data, &size));
+    return fth_textfile_take(data, size, name_of(path), out);
 }
 
 static fth_err check_request(const scoring *s) {
@@ -390,10 +405,9 @@ static fth_err read_all(scoring *s) {
     s->results = calloc(s->n_hyps, sizeof *s->results);
     if (!s->refs || !s->hyps || !s->ref || !s->results)
         return fth_fail(FTH_NO_MEMORY, "no memory for %zu files", s->n_refs + s->n_hyps);
-    for (size_t i = 0; i < s->n_hyps; i++)
-        FTH_TRY(fth_textfile_read(o->hyp.count ? o->hyp.items[i] : "-", &s->hyps[i]));
+    for (size_t i = 0; i < s->n_hyps; i++) FTH_TRY(read_text(hyp_path(s, i), &s->hyps[i]));
     for (size_t i = 0; i < s->n_refs; i++) {
-        FTH_TRY(fth_textfile_read(o->ref.items[i], &s->refs[i]));
+        FTH_TRY(read_text(o->ref.items[i], &s->refs[i]));
         s->ref[i] = s->refs[i].line;
     }
     s->n = s->hyps[0].n;

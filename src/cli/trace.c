@@ -14,7 +14,8 @@
     X(STR, batch, "", FTH_SHOWN_AS("FILE"), "safetensors file with src, tgt_in, tgt_out")          \
     X(STR, out, "", FTH_SHOWN_AS("FILE"), "safetensors file to write")                             \
     X(I64, update, "", FTH_MIN(1), "number of the update; default: the model's step + 1")          \
-    X(I64, steps, "0", FTH_MIN(0), "training updates on the same batch afterwards")
+    X(I64, steps, "0", FTH_MIN(0),                                                                 \
+      "training updates on the same batch afterwards, by the options of the optimiser")
 FTH_OPTIONS(trace_options, "trace", TRACE_OPTIONS)
 
 /* One forward and backward has no optimiser; --label-smoothing is of the loss. */
