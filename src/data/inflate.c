@@ -67,7 +67,8 @@ fth_err fth_inflate_new(const char *path, const char *name, fth_inflate **out) {
     fth_inflate *f = calloc(1, sizeof *f);
     if (!f) return fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", name);
     f->name = name;
-    f->fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    f->fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                   : open(path, O_RDONLY | O_CLOEXEC);
     if (f->fd < 0) {
         err = fth_fail(errno == ENOENT ? FTH_NOT_FOUND : FTH_IO, "%s: cannot open: %s", name,
                        strerror(errno));
