@@ -80,12 +80,11 @@ static void bf16_agrees_with_ref(void **state) {
 }
 
 /* Joins choose their kernel by the width of a row, and a warp of the backward fetches its next row
- * ahead where there are more rows than warps: large shapes, for a few cases. */
+ * ahead where there are more rows than warps: a large shape, which takes ref long, for one case. */
 static void joins_of_all_widths_agree_with_ref(void **state) {
     (void)state;
     static const fth_shape shapes[] = {
         {"width 512, 2,200 rows", 3, {1200, 1, 999}, {999, 1200, 1}, 512, 2, 8, 9, true},
-        {"width 515, 1,100 rows", 3, {600, 1, 499}, {499, 600, 1}, 515, 2, 8, 9, true},
         {"width 509", 2, {9, 17}, {18, 5}, 509, 2, 8, 9, false},
         {"width 512", 2, {9, 17}, {18, 5}, 512, 2, 8, 9, false},
         {"width 768", 2, {9, 17}, {18, 5}, 768, 2, 8, 9, false},
@@ -103,7 +102,7 @@ static void joins_of_all_widths_agree_with_ref(void **state) {
             if (strncmp(c.name, "join", 4) != 0 || c.shape->n_sent != 0 || !strstr(c.name, only))
                 continue; /* each kind of join once */
             for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-                if (shapes[k].large && !strstr(c.name, ", bits")) continue;
+                if (shapes[k].large && strcmp(c.name, "join_norm dropout, bits") != 0) continue;
                 c.shape = &shapes[k];
                 const double tolerance = tolerance_of(&c, precision);
                 if (fth_harness_compare(ref, dev, &c, tolerance, FTH_TAIL_FREE) == FTH_OK) continue;
