@@ -60,32 +60,35 @@ struct forward_args : attention_args {
 /* Starts to fetch a tile's queries, and keys and values one tile after the other; by one thread. */
 struct forward_feed {
     const forward_args &a;
+    const walk &way;
     bf16 *q, *k, *v; /* [2, TILE_SIZE] of shared memory each */
     const arrivals &to;
 
     __device__ __forceinline__ void keys(const place &p, int key, uint64_t *barrier) const {
-        const int column = p.item % a.s.heads * TILE, stage = to.stage() ^ 1;
-        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, column, barrier);
-        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, column, barrier);
+        const int stage = to.stage() ^ 1;
+        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, p.column, barrier);
+        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, p.column, barrier);
     }
 
     __device__ __forceinline__ void next(const place &p, int key) const {
         if (threadIdx.x == 0) keys(p, key, to.expect(2));
     }
 
-    __device__ __forceinline__ void first(const place &p, int slot) const {
+    __device__ __forceinline__ void first(int round) const {
         if (threadIdx.x != 0) return;
+        const place p = way.at(round);
         const bool sees = p.begin < p.end;
-        uint64_t *barrier = to.expect(sees ? 3 : 1);
-        fetch_tile(q + slot * TILE_SIZE, a.q_map, p.row, p.item % a.s.heads * TILE, barrier);
+        uint64_t *barrier = to.expect(sees ? 3 : 1, way.bytes(round + 1));
+        fetch_tile(q + round % 2 * TILE_SIZE, a.q_map, p.row, p.column, barrier);
         if (sees) keys(p, p.begin, barrier);
+        way.fetch(round + 1, barrier);
     }
 };
 
 /* Writes lse and o of a tile. */
 __device__ __forceinline__ void finish(const attention_args &a, const place &p, running r,
                                        const float (*o)[4], float scale, bf16 *through) {
-    const int lane = (int)threadIdx.x % 32, head = p.item % a.s.heads;
+    const int lane = (int)threadIdx.x % 32;
     const int row = p.row + (int)threadIdx.x / 32 * 16 + lane / 4;
     float factor[2];
 #pragma unroll
@@ -95,10 +98,10 @@ __device__ __forceinline__ void finish(const attention_args &a, const place &p, 
         factor[h] = r.sum[h] > 0.0f ? 1.0f / r.sum[h] : 0.0f;
         const int at = row + h * 8;
         if (a.lse && lane % 4 == 0 && at < a.s.q_rows.capacity)
-            a.lse[at * a.ld_lse + head] =
+            a.lse[at * a.ld_lse + p.head] =
                 at < p.row_end ? 0.69314718f * (r.highest[h] * scale + log2f(r.sum[h])) : 0.0f;
     }
-    write_tile(o, factor, through, a.o + head * TILE, a.ld_o, p.row, a.s.q_rows.capacity);
+    write_tile(o, factor, through, a.o + p.column, a.ld_o, p.row, a.s.q_rows.capacity);
 }
 
 __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -111,19 +114,17 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int items = fth_cuda_n_tiles((int)s.q_rows.capacity) * s.heads;
     const int mine = (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4; /* row in a tile */
     const float scale = s.scale * 1.44269504f;
-    ask_for(s.tiles.queries, item_in(0), s.heads, record);
-    copies_wait_all();
+    const walk way = {s.tiles.queries, items, s.heads, record};
+    way.begin();
     arrivals arrive(barrier);
-    const forward_feed feed = {a, q, k, v, arrive};
-    feed.first(place_of(record, item_in(0)), 0);
-    for (int round = 0, slot = 0; item_in(round) < items; round++, slot ^= 1) {
-        const fth_cuda_tile *about = record + slot, *about_next = record + (slot ^ 1);
-        const place now = place_of(about, item_in(round));
+    const forward_feed feed = {a, way, q, k, v, arrive};
+    feed.first(0);
+    for (int round = 0; way.has(round); round++) {
+        const fth_cuda_tile *about = way.about(round);
+        const place now = way.at(round);
         const span sees = {make_int2(now.begin, now.end),
                            make_int2(about->all_begin, about->all_end)};
-        const int next = item_in(round + 1);
-        const bool more = next < items;
-        if (more) ask_for(s.tiles.queries, next, s.heads, record + (slot ^ 1));
+        const bf16 *q_now = q + round % 2 * TILE_SIZE;
         int2 seen[2];
         keys_seen(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
         float o[TILE / 8][4] = {};
@@ -134,12 +135,12 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
             const int stage = arrive.stage();
             if (key + TILE < now.end)
                 feed.next(now, key + TILE);
-            else if (more)
-                feed.first(place_of(about_next, next), slot ^ 1);
+            else if (way.has(round + 1))
+                feed.first(round + 1);
             if (key >= now.end) break;
             float p[TILE / 8][4];
             products_begin();
-            multiply_turned(p, q + slot * TILE_SIZE, k + stage * TILE_SIZE);
+            multiply_turned(p, q_now, k + stage * TILE_SIZE);
             products_end(p);
             if (covers(sees, key))
                 soften<false>(p, o, &r, scale, key, seen);
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
             key += TILE;
         } while (key < now.end);
         __syncthreads(); /* q has been read */
-        finish(a, now, r, o, scale, q + slot * TILE_SIZE);
+        finish(a, now, r, o, scale, q + round % 2 * TILE_SIZE);
     }
 }
 } // namespace

@@ -57,28 +57,35 @@ __device__ __forceinline__ void differentiate(float (*p)[4], float (*dp)[4], flo
  * thread. */
 struct query_feed {
     const wgmma_args &a;
+    const walk &way;
     bf16 *q, *d_o, *o, *k, *v; /* [2, TILE_SIZE] of shared memory each, o [TILE_SIZE] */
+    float *lse;                /* [2, TILE] */
     const arrivals &to;
 
     __device__ __forceinline__ void keys(const place &p, int key, uint64_t *barrier) const {
-        const int column = p.item % a.s.heads * TILE, stage = to.stage() ^ 1;
-        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, column, barrier);
-        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, column, barrier);
+        const int stage = to.stage() ^ 1;
+        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, p.column, barrier);
+        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, p.column, barrier);
     }
 
     __device__ __forceinline__ void next(const place &p, int key) const {
         if (threadIdx.x == 0) keys(p, key, to.expect(2));
     }
 
-    __device__ __forceinline__ void first(const place &p, int slot) const {
+    __device__ __forceinline__ void first(int round) const {
+        const place p = way.at(round);
+        const int slot = round % 2, row = p.row + (int)threadIdx.x;
+        if (threadIdx.x < TILE)
+            copy_few<4>(lse + slot * TILE + threadIdx.x,
+                        a.lse + (row < p.row_end ? row * a.ld_lse + p.head : 0), row < p.row_end);
         if (threadIdx.x != 0) return;
-        const int column = p.item % a.s.heads * TILE;
         const bool sees = p.begin < p.end;
-        uint64_t *barrier = to.expect(sees ? 5 : 3);
-        fetch_tile(q + slot * TILE_SIZE, a.q_map, p.row, column, barrier);
-        fetch_tile(d_o + slot * TILE_SIZE, a.do_map, p.row, column, barrier);
-        fetch_tile(o, a.o_map, p.row, column, barrier);
+        uint64_t *barrier = to.expect(sees ? 5 : 3, way.bytes(round + 1));
+        fetch_tile(q + slot * TILE_SIZE, a.q_map, p.row, p.column, barrier);
+        fetch_tile(d_o + slot * TILE_SIZE, a.do_map, p.row, p.column, barrier);
+        fetch_tile(o, a.o_map, p.row, p.column, barrier);
         if (sees) keys(p, p.begin, barrier);
+        way.fetch(round + 1, barrier);
     }
 };
 
@@ -88,21 +95,12 @@ struct query_rows {
     float2 stats[2];
 };
 
-/* lse in powers of 2, of a thread's two queries. */
-__device__ __forceinline__ void fetch_lse(const wgmma_args &a, const place &p, int row,
-                                          query_rows *r) {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int at = row + h * 8;
-        r->stats[h].x =
-            at < p.row_end ? a.lse[at * a.ld_lse + p.item % a.s.heads] * 1.44269504f : 0.0f;
-    }
-}
-
-/* <do, o> of a thread's two queries, made by four threads, from tiles. */
-__device__ __forceinline__ void multiply_rows(const wgmma_args &a, const place &p, const bf16 *d_o,
-                                              const bf16 *o, int row, query_rows *r) {
-    const int t = (int)threadIdx.x % 4, head = p.item % a.s.heads;
+/* lse in powers of 2 and <do, o> of a thread's two queries, made by four threads, from tiles; row: of
+ * the first in its tile. */
+__device__ __forceinline__ void find_stats(const wgmma_args &a, const place &p, const bf16 *d_o,
+                                           const bf16 *o, const float *lse, int row,
+                                           query_rows *r) {
+    const int t = (int)threadIdx.x % 4;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         float sum = 0.0f;
@@ -116,9 +114,9 @@ __device__ __forceinline__ void multiply_rows(const wgmma_args &a, const place &
         }
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
-        r->stats[h].y = sum;
+        r->stats[h] = make_float2(lse[row + h * 8] * 1.44269504f, sum);
         const int at = p.row + row + h * 8;
-        if (t == 0 && at < p.row_end) a.stats[head * a.s.q_rows.capacity + at] = r->stats[h];
+        if (t == 0 && at < p.row_end) a.stats[p.head * a.s.q_rows.capacity + at] = r->stats[h];
     }
 }
 
@@ -140,12 +138,11 @@ __device__ __forceinline__ void differentiate_rows(const attention_shape &s, con
 __device__ __forceinline__ void close_tile(const wgmma_args &a, const place &at, float (*sum)[4],
                                            const left &p, const left &ds, bf16 *q, const bf16 *d_o,
                                            bf16 *k, bf16 *v) {
-    const int column = at.item % a.s.heads * TILE;
     const int64_t end = a.s.k_rows.capacity;
     const float one[2] = {1.0f, 1.0f}, scales[2] = {a.s.scale, a.s.scale};
     __syncthreads(); /* k and v have been read */
     write_left(ds, v);
-    write_tile(sum, scales, k, a.dq + column, a.ld_dq, at.row, a.s.q_rows.capacity);
+    write_tile(sum, scales, k, a.dq + at.column, a.ld_dq, at.row, a.s.q_rows.capacity);
     write_left(p, k);
     publish();
     __syncthreads();
@@ -153,22 +150,21 @@ __device__ __forceinline__ void close_tile(const wgmma_args &a, const place &at,
     turned_multiply(sum, v, q);
     products_end(sum);
     __syncthreads(); /* q has been read */
-    write_tile(sum, scales, q, a.dk + column, a.ld_dk, at.row, end);
+    write_tile(sum, scales, q, a.dk + at.column, a.ld_dk, at.row, end);
     products_begin();
     turned_multiply(sum, k, d_o);
     products_end(sum);
-    write_tile(sum, one, q, a.dv + column, a.ld_dv, at.row, end);
+    write_tile(sum, one, q, a.dv + at.column, a.ld_dv, at.row, end);
 }
 
 /* Those of a closed tile in the tail of a buffer, or of one that sees nothing: zeros. */
 __device__ __forceinline__ void clear_tile(const wgmma_args &a, const place &at, bool closed,
                                            bf16 *through) {
-    const int column = at.item % a.s.heads * TILE;
     const float none[TILE / 8][4] = {}, one[2] = {1.0f, 1.0f};
-    write_tile(none, one, through, a.dq + column, a.ld_dq, at.row, a.s.q_rows.capacity);
+    write_tile(none, one, through, a.dq + at.column, a.ld_dq, at.row, a.s.q_rows.capacity);
     if (!closed) return;
-    write_tile(none, one, through, a.dk + column, a.ld_dk, at.row, a.s.k_rows.capacity);
-    write_tile(none, one, through, a.dv + column, a.ld_dv, at.row, a.s.k_rows.capacity);
+    write_tile(none, one, through, a.dk + at.column, a.ld_dk, at.row, a.s.k_rows.capacity);
+    write_tile(none, one, through, a.dv + at.column, a.ld_dv, at.row, a.s.k_rows.capacity);
 }
 
 __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
@@ -179,38 +175,36 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
     const attention_shape &s = a.s;
     bf16 *q = reinterpret_cast<bf16 *>(memory), *d_o = q + 2 * TILE_SIZE;
     bf16 *k = d_o + 2 * TILE_SIZE, *v = k + 2 * TILE_SIZE, *o = v + 2 * TILE_SIZE;
+    __shared__ float lse[2 * TILE];
     const int items = fth_cuda_n_tiles((int)s.q_rows.capacity) * s.heads;
     const int mine = (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4; /* row in a tile */
-    ask_for(s.tiles.queries, item_in(0), s.heads, record);
-    copies_wait_all();
+    const walk way = {s.tiles.queries, items, s.heads, record};
+    way.begin();
     arrivals arrive(barrier);
-    const query_feed feed = {a, q, d_o, o, k, v, arrive};
-    feed.first(place_of(record, item_in(0)), 0);
-    for (int round = 0, slot = 0; item_in(round) < items; round++, slot ^= 1) {
-        const fth_cuda_tile *about = record + slot, *about_next = record + (slot ^ 1);
-        const place now = place_of(about, item_in(round));
+    const query_feed feed = {a, way, q, d_o, o, k, v, lse, arrive};
+    feed.first(0);
+    for (int round = 0; way.has(round); round++) {
+        const fth_cuda_tile *about = way.about(round);
+        const place now = way.at(round);
         const span sees = {make_int2(now.begin, now.end),
                            make_int2(about->all_begin, about->all_end)};
         const bool closed = about->flags & FTH_CUDA_CLOSED;
-        const int next = item_in(round + 1);
-        const bool more = next < items;
-        if (more) ask_for(s.tiles.queries, next, s.heads, record + (slot ^ 1));
+        const int slot = round % 2;
         bf16 *q_now = q + slot * TILE_SIZE, *do_now = d_o + slot * TILE_SIZE;
         query_rows r;
         keys_seen(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, r.seen);
-        fetch_lse(a, now, now.row + mine, &r);
         float dq[TILE / 8][4] = {};
         int key = now.begin;
         do { /* one step even where nothing is seen */
             arrive.next_step();
             if (key == now.begin) {
-                multiply_rows(a, now, do_now, o, mine, &r);
+                find_stats(a, now, do_now, o, lse + slot * TILE, mine, &r);
                 if (key + TILE >= now.end) __syncthreads(); /* o has been read */
             }
             if (key + TILE < now.end)
                 feed.next(now, key + TILE);
-            else if (more)
-                feed.first(place_of(about_next, next), slot ^ 1);
+            else if (way.has(round + 1))
+                feed.first(round + 1);
             if (key >= now.end) break;
             bf16 *k_now = k + arrive.stage() * TILE_SIZE, *v_now = v + arrive.stage() * TILE_SIZE;
             float p[TILE / 8][4], dp[TILE / 8][4];
@@ -227,8 +221,7 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
         } else if (!closed) {
             const float scales[2] = {s.scale, s.scale};
             __syncthreads(); /* q has been read */
-            write_tile(dq, scales, q_now, a.dq + now.item % s.heads * TILE, a.ld_dq, now.row,
-                       s.q_rows.capacity);
+            write_tile(dq, scales, q_now, a.dq + now.column, a.ld_dq, now.row, s.q_rows.capacity);
         }
     }
 }
@@ -239,22 +232,24 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
  * what is known of queries by all. */
 struct key_feed {
     const wgmma_args &a;
+    const walk &way;
     bf16 *k, *v, *q, *d_o; /* [2, TILE_SIZE] of shared memory each */
     float2 *stats;         /* [2, TILE] */
     const arrivals &to;
 
     __device__ __forceinline__ void queries(const place &p, int query, uint64_t *barrier) const {
-        const int column = p.item % a.s.heads * TILE, stage = to.stage() ^ 1;
-        fetch_tile(q + stage * TILE_SIZE, a.q_map, query, column, barrier);
-        fetch_tile(d_o + stage * TILE_SIZE, a.do_map, query, column, barrier);
+        const int stage = to.stage() ^ 1;
+        fetch_tile(q + stage * TILE_SIZE, a.q_map, query, p.column, barrier);
+        fetch_tile(d_o + stage * TILE_SIZE, a.do_map, query, p.column, barrier);
     }
 
     __device__ __forceinline__ void statistics(const place &p, int query) const {
-        const int thread = (int)threadIdx.x, head = p.item % a.s.heads, stage = to.stage() ^ 1;
+        const int thread = (int)threadIdx.x, stage = to.stage() ^ 1;
         const bool valid = query + thread < p.end;
         if (thread < TILE)
-            copy8(stats + stage * TILE + thread,
-                  a.stats + head * a.s.q_rows.capacity + (valid ? query + thread : 0), valid);
+            copy_few<8>(stats + stage * TILE + thread,
+                        a.stats + p.head * a.s.q_rows.capacity + (valid ? query + thread : 0),
+                        valid);
     }
 
     __device__ __forceinline__ void next(const place &p, int query) const {
@@ -262,15 +257,17 @@ struct key_feed {
         statistics(p, query);
     }
 
-    __device__ __forceinline__ void first(const place &p, int slot) const {
+    __device__ __forceinline__ void first(int round) const {
+        const place p = way.at(round);
+        const int slot = round % 2;
         const bool seen = p.begin < p.end;
         if (seen) statistics(p, p.begin);
         if (threadIdx.x != 0) return;
-        const int column = p.item % a.s.heads * TILE;
-        uint64_t *barrier = to.expect(seen ? 4 : 2);
-        fetch_tile(k + slot * TILE_SIZE, a.k_map, p.row, column, barrier);
-        fetch_tile(v + slot * TILE_SIZE, a.v_map, p.row, column, barrier);
+        uint64_t *barrier = to.expect(seen ? 4 : 2, way.bytes(round + 1));
+        fetch_tile(k + slot * TILE_SIZE, a.k_map, p.row, p.column, barrier);
+        fetch_tile(v + slot * TILE_SIZE, a.v_map, p.row, p.column, barrier);
         if (seen) queries(p, p.begin, barrier);
+        way.fetch(round + 1, barrier);
     }
 };
 
@@ -301,20 +298,18 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
     float2 *stats = reinterpret_cast<float2 *>(d_o + 2 * TILE_SIZE);
     const int items = *s.tiles.n_keys * s.heads;
     const float scale = s.scale * 1.44269504f;
-    if (item_in(0) >= items) return;
-    ask_for(s.tiles.keys, item_in(0), s.heads, record);
-    copies_wait_all();
+    const walk way = {s.tiles.keys, items, s.heads, record};
+    if (!way.has(0)) return;
+    way.begin();
     arrivals arrive(barrier);
-    const key_feed feed = {a, k, v, q, d_o, stats, arrive};
-    feed.first(place_of(record, item_in(0)), 0);
-    for (int round = 0, slot = 0; item_in(round) < items; round++, slot ^= 1) {
-        const fth_cuda_tile *about = record + slot, *about_next = record + (slot ^ 1);
-        const place now = place_of(about, item_in(round));
+    const key_feed feed = {a, way, k, v, q, d_o, stats, arrive};
+    feed.first(0);
+    for (int round = 0; way.has(round); round++) {
+        const fth_cuda_tile *about = way.about(round);
+        const place now = way.at(round);
         const span seen_by = {make_int2(now.begin, now.end),
                               make_int2(about->all_begin, about->all_end)};
-        const int next = item_in(round + 1);
-        const bool more = next < items;
-        if (more) ask_for(s.tiles.keys, next, s.heads, record + (slot ^ 1));
+        const int slot = round % 2;
         bf16 *k_now = k + slot * TILE_SIZE, *v_now = v + slot * TILE_SIZE;
         int2 seen[2];
         queries_seeing(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
@@ -324,8 +319,8 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
             arrive.next_step();
             if (query + TILE < now.end)
                 feed.next(now, query + TILE);
-            else if (more)
-                feed.first(place_of(about_next, next), slot ^ 1);
+            else if (way.has(round + 1))
+                feed.first(round + 1);
             if (query >= now.end) break;
             const int stage = arrive.stage();
             const bf16 *q_now = q + stage * TILE_SIZE, *do_now = d_o + stage * TILE_SIZE;
@@ -345,11 +340,10 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
             settle(dk);
             query += TILE;
         } while (query < now.end);
-        const int column = now.item % s.heads * TILE;
         const float one[2] = {1.0f, 1.0f}, scales[2] = {s.scale, s.scale};
         __syncthreads(); /* k and v have been read */
-        write_tile(dk, scales, k_now, a.dk + column, a.ld_dk, now.row, s.k_rows.capacity);
-        write_tile(dv, one, v_now, a.dv + column, a.ld_dv, now.row, s.k_rows.capacity);
+        write_tile(dk, scales, k_now, a.dk + now.column, a.ld_dk, now.row, s.k_rows.capacity);
+        write_tile(dv, one, v_now, a.dv + now.column, a.ld_dv, now.row, s.k_rows.capacity);
     }
 }
 } // namespace

@@ -16,6 +16,7 @@
 enum {
     TILE = 64,           /* rows and columns of a tile */
     TILE_SIZE = 64 * 64, /* its elements */
+    PIECE = 8,           /* elements of 16 bytes */
     THREADS = 128        /* of a block */
 };
 
@@ -26,10 +27,11 @@ static __device__ __forceinline__ int tile_at(int row, int column) {
 
 /* ---- copies to shared memory ---- */
 
-/* 8 bytes, zeros where they are not valid. */
-static __device__ __forceinline__ void copy8(void *to, const void *from, bool valid) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)),
-                 "l"(from), "r"(valid ? 8 : 0));
+/* BYTES, 4 or 8, zeros where they are not valid. */
+template <int BYTES>
+__device__ __forceinline__ void copy_few(void *to, const void *from, bool valid) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),
+                 "l"(from), "n"(BYTES), "r"(valid ? BYTES : 0));
 }
 
 /* Waits for all copies of this thread but those of the copy engine. */
@@ -64,12 +66,12 @@ struct arrivals {
         return step & 1;
     }
 
-    /* So many tiles are going to be fetched; one thread says it. */
-    __device__ __forceinline__ uint64_t *expect(int tiles) const {
+    /* So many tiles and other bytes are going to be fetched; one thread says it. */
+    __device__ __forceinline__ uint64_t *expect(int tiles, int more = 0) const {
         uint64_t *next = barrier + ((step + 1) & 1);
         asm volatile(
             "mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(next)),
-            "r"(tiles * TILE_SIZE * (int)sizeof(bf16))
+            "r"(tiles * TILE_SIZE * (int)sizeof(bf16) + more)
             : "memory");
         return next;
     }
@@ -115,29 +117,29 @@ static __device__ __forceinline__ void fetch_tile(bf16 *to, const CUtensorMap &m
     "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
 
 /* How the instruction finds an operand: rows of 128 bytes with exchanged pieces, eight rows every
- * 1024 bytes. */
+ * 1024 bytes. PIECE elements further the number is one higher. */
 static __device__ __forceinline__ uint64_t operand(const bf16 *p) {
     return (uint64_t)(shared_address(p) >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
 /* c = a b^T (FIRST) or c += a b^T over 16 columns; TURNED: of a^T and b, over 16 rows. */
 template <bool FIRST, bool TURNED>
-__device__ __forceinline__ void wgmma(float (*c)[4], const bf16 *a, const bf16 *b) {
+__device__ __forceinline__ void wgmma(float (*c)[4], uint64_t a, uint64_t b) {
     if (FIRST)
         asm volatile(WGMMA("0") "%32, %33, add, 1, 1, %34, %34;}"
                      : ACCUMULATORS("=f", c)
-                     : "l"(operand(a)), "l"(operand(b)), "n"(TURNED));
+                     : "l"(a), "l"(b), "n"(TURNED));
     else
         asm volatile(WGMMA("1") "%32, %33, add, 1, 1, %34, %34;}"
                      : ACCUMULATORS("+f", c)
-                     : "l"(operand(a)), "l"(operand(b)), "n"(TURNED));
+                     : "l"(a), "l"(b), "n"(TURNED));
 }
 
 /* c += a b over 16 rows of b. */
-static __device__ __forceinline__ void wgmma(float (*c)[4], const uint32_t a[4], const bf16 *b) {
+static __device__ __forceinline__ void wgmma(float (*c)[4], const uint32_t a[4], uint64_t b) {
     asm volatile(WGMMA("1") "{%32, %33, %34, %35}, %36, add, 1, 1, 1;}"
                  : ACCUMULATORS("+f", c)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(operand(b)));
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 static __device__ __forceinline__ void products_begin() {
@@ -171,17 +173,21 @@ static __device__ __forceinline__ void products_end(float (*c)[4]) {
 /* out = a b^T. */
 static __device__ __forceinline__ void multiply_turned(float (*out)[4], const bf16 *a,
                                                        const bf16 *b) {
-    wgmma<true, false>(out, a, b);
+    const uint64_t left = operand(a), right = operand(b);
+    wgmma<true, false>(out, left, right);
 #pragma unroll
-    for (int k = 16; k < TILE; k += 16) wgmma<false, false>(out, a + k, b + k);
+    for (int k = 16; k < TILE; k += 16)
+        wgmma<false, false>(out, left + k / PIECE, right + k / PIECE);
 }
 
 /* out = a^T b. */
 static __device__ __forceinline__ void turned_multiply(float (*out)[4], const bf16 *a,
                                                        const bf16 *b) {
-    wgmma<true, true>(out, a, b);
+    const uint64_t left = operand(a), right = operand(b);
+    wgmma<true, true>(out, left, right);
 #pragma unroll
-    for (int k = 16; k < TILE; k += 16) wgmma<false, true>(out, a + k * TILE, b + k * TILE);
+    for (int k = 16; k < TILE; k += 16)
+        wgmma<false, true>(out, left + k * TILE / PIECE, right + k * TILE / PIECE);
 }
 
 /* Accumulators as left operands, 16 columns each. */
@@ -202,8 +208,9 @@ static __device__ __forceinline__ left left_of(const float (*p)[4]) {
 
 /* out += a b. */
 static __device__ __forceinline__ void multiply(float (*out)[4], const left &a, const bf16 *b) {
+    const uint64_t right = operand(b);
 #pragma unroll
-    for (int k = 0; k < TILE; k += 16) wgmma(out, a.a[k / 16], b + k * TILE);
+    for (int k = 0; k < TILE; k += 16) wgmma(out, a.a[k / 16], right + k * TILE / PIECE);
 }
 
 /* ---- from accumulators ---- */
@@ -249,30 +256,62 @@ static __device__ __forceinline__ void write_tile(const float (*c)[4], const flo
 
 /* A tile of a head that a block is to do. */
 struct place {
-    int item;         /* number in the list, times heads, plus head */
+    int head, column; /* its first column */
     int row, row_end; /* as in fth_cuda_tile */
     int begin, end;   /* as there */
 };
 
-/* Which item of a list a block does: rounds go forth and back, so that who had the most to do in one
- * has the least in the next. */
-static __device__ __forceinline__ int item_in(int round) {
-    const int blocks = (int)gridDim.x, block = (int)blockIdx.x;
-    return round * blocks + (round % 2 ? blocks - 1 - block : block);
-}
+/* A block's way through a list: one item, a tile of one head, in each round. Rounds go forth and back,
+ * so that who had the most to do in one has the least in the next. What the list says about an item is
+ * fetched together with the tiles of the item before. */
+struct walk {
+    const fth_cuda_tile *list;
+    int items, heads;
+    fth_cuda_tile *record; /* [2] in shared memory, by rounds in turn */
 
-/* Starts to copy what the list says about an item. */
-static __device__ __forceinline__ void ask_for(const fth_cuda_tile *list, int item, int heads,
-                                               fth_cuda_tile *to) {
-    const int part = (int)threadIdx.x * 8; /* of 16 bytes */
-    if (part < 16)
-        copy16(reinterpret_cast<bf16 *>(to) + part,
-               reinterpret_cast<const bf16 *>(list + item / heads) + part, true);
-}
+    __device__ __forceinline__ int item_in(int round) const {
+        const int blocks = (int)gridDim.x, block = (int)blockIdx.x;
+        return round * blocks + (round % 2 ? blocks - 1 - block : block);
+    }
 
-static __device__ __forceinline__ place place_of(const fth_cuda_tile *t, int item) {
-    return {item, t->row, t->row_end, t->begin, t->end};
-}
+    __device__ __forceinline__ bool has(int round) const {
+        return item_in(round) < items;
+    }
+
+    __device__ __forceinline__ const fth_cuda_tile *about(int round) const {
+        return record + round % 2;
+    }
+
+    __device__ __forceinline__ place at(int round) const {
+        const fth_cuda_tile *t = about(round);
+        const int head = item_in(round) % heads;
+        return {head, head * TILE, t->row, t->row_end, t->begin, t->end};
+    }
+
+    /* The first record; all threads have it after their next barrier. */
+    __device__ __forceinline__ void begin() const {
+        const int part = (int)threadIdx.x * 8; /* of 16 bytes */
+        if (part < 16)
+            copy16(reinterpret_cast<bf16 *>(record) + part,
+                   reinterpret_cast<const bf16 *>(list + item_in(0) / heads) + part, true);
+        copies_wait_all();
+    }
+
+    /* Bytes of the record of a round, 0: there is none. */
+    __device__ __forceinline__ int bytes(int round) const {
+        return has(round) ? (int)sizeof *record : 0;
+    }
+
+    /* Starts to copy it; by one thread. */
+    __device__ __forceinline__ void fetch(int round, uint64_t *barrier) const {
+        if (!has(round)) return;
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1], %2, [%3];" ::"r"(shared_address(about(round))),
+                     "l"(list + item_in(round) / heads), "r"((int)sizeof *record),
+                     "r"(shared_address(barrier))
+                     : "memory");
+    }
+};
 
 /* The keys that a thread's two rows see; row: of the first, the other is 8 below. */
 static __device__ __forceinline__ void keys_seen(const attention_shape &s, const place &p, bool one,
