@@ -9,12 +9,12 @@
 #include "backend/cpu/kernel/gemm_fma.h"
 
 enum {
-    DEPTH =
-        176, /* of k at a time, at most: what is packed, twice, stays in the second-level cache */
-    COLUMNS = 512,   /* of C at a time */
-    STRIP = 32 * MR, /* rows of C at a time */
-    PIECE = 8,       /* of k: what is packed at once */
-    MOST_ASKS = 192, /* during a row of tiles */
+    DEPTH = 176,       /* of k at a time: what is packed, twice, stays in the second-level cache */
+    WHOLE_DEPTH = 512, /* where nothing is packed */
+    COLUMNS = 512,     /* of C at a time */
+    STRIP = 32 * MR,   /* rows of C at a time */
+    PIECE = 8,         /* of k: what is packed at once */
+    MOST_ASKS = 192,   /* during a row of tiles */
     A_FLOATS = STRIP / MR * (DEPTH * MR + 16),
     B_FLOATS = (DEPTH * NR + 16) * (COLUMNS / NR),
     ACC_FLOATS = MR * COLUMNS
@@ -194,6 +194,18 @@ static void ask_c(asks *q, const work *w, const block *b, int64_t row) {
              (b->columns.end - b->columns.begin) * size);
 }
 
+/* What is needed after a block's tiles at `row`: C's next rows, and what is packed then. */
+static void ask_ahead(asks *q, const work *w, const block *b, int64_t row, const block *next,
+                      fth_share pieces) {
+    q->n = 0;
+    if (w->whole_a && w->whole_b) return; /* thin maps are in the caches anyway */
+    if (row + MR < b->rows.end)
+        ask_c(q, w, b, row + MR);
+    else if (next)
+        ask_c(q, w, next, next->rows.begin);
+    if (next) ask_pieces(q, w, next, pieces);
+}
+
 /* ---- multiplying ---- */
 
 static gemm_tile tile_at(const work *w, const block *b, int64_t row, int64_t column) {
@@ -245,14 +257,9 @@ static void multiply_block(const work *w, const block *b, const block *next) {
     const int64_t tiles = (b->rows.end - b->rows.begin + MR - 1) / MR;
     for (int64_t t = 0; t < tiles; t++) {
         asks q;
-        q.n = 0;
         const int64_t row = b->rows.begin + t * MR;
         const fth_share pieces = next ? pieces_of(next, t, tiles) : (fth_share){0, 0};
-        if (t + 1 < tiles)
-            ask_c(&q, w, b, row + MR);
-        else if (next)
-            ask_c(&q, w, next, next->rows.begin);
-        if (next) ask_pieces(&q, w, next, pieces);
+        ask_ahead(&q, w, b, row, next, pieces);
         multiply_rows(w, b, row, &q);
         if (next) pack_pieces(w, next, pieces);
     }
@@ -292,7 +299,8 @@ void FTH_NAME(gemm_accumulate)(const gemm *g, const fth_team *team, void *own) {
     const int64_t m = w.rows.end - w.rows.begin, n = w.columns.end - w.columns.begin;
     w.n_strips = (m + STRIP - 1) / STRIP;
     w.n_columns = (n + COLUMNS - 1) / COLUMNS;
-    const int64_t depths = (g->k + DEPTH - 1) / DEPTH, each = (g->k + depths - 1) / depths;
+    const int64_t most = w.whole_a && w.whole_b ? WHOLE_DEPTH : DEPTH;
+    const int64_t depths = (g->k + most - 1) / most, each = (g->k + depths - 1) / depths;
     w.depth = (each + PIECE - 1) / PIECE * PIECE;
     w.n_blocks = w.n_strips * w.n_columns * ((g->k + w.depth - 1) / w.depth);
     if (w.n_blocks == 0) return;
