@@ -116,6 +116,7 @@ static const product_case products[] = {
     {"whole tiles", 160, 64, 96, FTH_ACT_RELU},
     {"sets of strips", 70, 513, 1100, FTH_ACT_RELU},
     {"deep sets of strips, rows in groups", 530, 2100, 150, FTH_ACT_NONE},
+    {"gradient in blocks of all three", 363, 1088, 401, FTH_ACT_NONE},
 };
 
 enum {
@@ -245,21 +246,33 @@ static void check_product(const product *p) {
     }
 }
 
+static void open_product(product *p, const product_case *c, const char *isa,
+                         fth_precision precision, int threads) {
+    *p = (product){.c = c};
+    assert_ok(fth_cpu_open_isa(isa, precision, threads, &p->dev));
+    fth_graph_init(&p->graph);
+    p->ex = (fth_exec){.device = p->dev, .graph = &p->graph, .tensor = p->tensor};
+    p->ex.rows[FTH_ROWS_SRC] = p->ex.capacity[FTH_ROWS_SRC] = c->rows;
+    const fth_extent batch = FTH_ROWS_SRC, fixed = FTH_ROWS_FIXED;
+    make(p, P_X, c->rows, c->k, batch, false), make(p, P_W, c->n, c->k, fixed, false);
+    make(p, P_B, 1, c->n, fixed, true), make(p, P_Y, c->rows, c->n, batch, false);
+    make(p, P_PRE, c->rows, c->n, batch, false), make(p, P_DY, c->rows, c->n, batch, false);
+    make(p, P_DX, c->rows, c->k, batch, false), make(p, P_ADDEND, c->rows, c->k, batch, false);
+    make(p, P_SAVED, c->rows, c->k, batch, false), make(p, P_DW, c->n, c->k, fixed, true);
+    make(p, P_DB, 1, c->n, fixed, true);
+    make(p, P_DW0, c->n, c->k, fixed, true), make(p, P_DB0, 1, c->n, fixed, true);
+}
+
+static void close_product(product *p) {
+    for (int v = 1; v < N_PRODUCT_VALUES; v++) p->dev->backend->release(p->dev, p->tensor[v].data);
+    fth_graph_fini(&p->graph);
+    p->dev->backend->close(p->dev);
+}
+
 static void try_product(const product_case *c, const char *isa, fth_precision precision,
                         int threads) {
-    product p = {.c = c};
-    assert_ok(fth_cpu_open_isa(isa, precision, threads, &p.dev));
-    fth_graph_init(&p.graph);
-    p.ex = (fth_exec){.device = p.dev, .graph = &p.graph, .tensor = p.tensor};
-    p.ex.rows[FTH_ROWS_SRC] = p.ex.capacity[FTH_ROWS_SRC] = c->rows;
-    const fth_extent batch = FTH_ROWS_SRC, fixed = FTH_ROWS_FIXED;
-    make(&p, P_X, c->rows, c->k, batch, false), make(&p, P_W, c->n, c->k, fixed, false);
-    make(&p, P_B, 1, c->n, fixed, true), make(&p, P_Y, c->rows, c->n, batch, false);
-    make(&p, P_PRE, c->rows, c->n, batch, false), make(&p, P_DY, c->rows, c->n, batch, false);
-    make(&p, P_DX, c->rows, c->k, batch, false), make(&p, P_ADDEND, c->rows, c->k, batch, false);
-    make(&p, P_SAVED, c->rows, c->k, batch, false), make(&p, P_DW, c->n, c->k, fixed, true);
-    make(&p, P_DB, 1, c->n, fixed, true);
-    make(&p, P_DW0, c->n, c->k, fixed, true), make(&p, P_DB0, 1, c->n, fixed, true);
+    product p;
+    open_product(&p, c, isa, precision, threads);
     run_product(&p, FTH_KIND_linear, (int[]){P_X, P_W, P_B}, 3, (int[]){P_Y, P_PRE}, 2);
     const int saved = c->act == FTH_ACT_NONE ? 0 : P_SAVED;
     run_product(&p, FTH_KIND_linear_dx, (int[]){P_DY, P_W, P_ADDEND, saved}, 4, (int[]){P_DX}, 1);
@@ -268,9 +281,7 @@ static void try_product(const product_case *c, const char *isa, fth_precision pr
     /* once more without the value before the activation: tiles may then go straight to y */
     run_product(&p, FTH_KIND_linear, (int[]){P_X, P_W, P_B}, 3, (int[]){P_Y, 0}, 2);
     check_product(&p);
-    for (int v = 1; v < N_PRODUCT_VALUES; v++) p.dev->backend->release(p.dev, p.tensor[v].data);
-    fth_graph_fini(&p.graph);
-    p.dev->backend->close(p.dev);
+    close_product(&p);
 }
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -290,6 +301,29 @@ static void products_in_blocks(void **state) {
                 try_product(&products[c], isas[i], FTH_FP32, threads);
                 if (threads == 2) try_product(&products[c], isas[i], FTH_PREC_BF16, threads);
             }
+    }
+}
+
+/* dW and db of maps that threads share without adding up each other's sums. */
+static void gradients_do_not_depend_on_threads(void **state) {
+    (void)state;
+    static const product_case cases[] = {{"blocks of all three", 363, 1088, 401, FTH_ACT_NONE},
+                                         {"odd columns", 190, 260, 900, FTH_ACT_NONE}};
+    for (int i = 0; i < N_ISAS * 2; i++) {
+        product one, p;
+        const char *isa = isas[i / 2];
+        if (!has(isa)) continue;
+        open_product(&one, &cases[i % 2], isa, FTH_FP32, 1);
+        run_product(&one, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
+        for (int threads = 2; threads <= 4; threads++) {
+            open_product(&p, &cases[i % 2], isa, FTH_FP32, threads);
+            run_product(&p, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
+            for (int v = P_DW; v <= P_DB; v++)
+                assert_memory_equal(p.tensor[v].data, one.tensor[v].data,
+                                    (size_t)(p.tensor[v].rows * p.tensor[v].ld) * sizeof(float));
+            close_product(&p);
+        }
+        close_product(&one);
     }
 }
 
@@ -434,6 +468,7 @@ int main(void) {
         cmocka_unit_test(bf16_agrees_with_ref),
         cmocka_unit_test(units_of_bf16_agree_with_ref),
         cmocka_unit_test(products_in_blocks),
+        cmocka_unit_test(gradients_do_not_depend_on_threads),
         cmocka_unit_test(adam_agrees_with_ref),
         cmocka_unit_test(sums_of_squares),
         cmocka_unit_test(memory_is_zeroed),

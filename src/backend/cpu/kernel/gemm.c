@@ -4,17 +4,19 @@
 #include "backend/cpu/kernel/math.h"
 
 enum {
-    BLOCK_COLUMNS = 256,          /* of B: with KC rows they stay in the second-level cache */
-    BLOCK_ROWS = 64 * MR,         /* of C that meet them, where C needs a place in between */
-    SHARE_ROWS = 128,             /* fewer rows than this are not worth packing B once more */
-    PACKED_ROWS = 16 * A_COLUMNS, /* of C whose part of A is packed at a time, if by columns */
-    A_FLOATS = PACKED_ROWS / MR * (KC * MR + 8),
+    KC = 512,           /* of k at a time: a tile of A stays in the first-level cache */
+    A_STRIDE = KC + 16, /* floats from row to row of a packed tile: rows fall into different sets */
+    BLOCK_COLUMNS = 256,  /* of B: with KC rows they stay in the second-level cache */
+    BLOCK_ROWS = 64 * MR, /* of C that meet them, where C needs a place in between */
+    A_FLOATS = MR * A_STRIDE,
     B_FLOATS = (KC * NR + 16) * (BLOCK_COLUMNS / NR),
     C_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS
 };
 
 int64_t FTH_NAME(gemm_own_bytes)(void) {
-    const int64_t floats = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
+    const int64_t accumulating = FTH_NAME(gemm_accumulate_bytes)() / (int64_t)sizeof(float);
+    const int64_t usual = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
+    const int64_t floats = usual > accumulating ? usual : accumulating;
 #ifdef FTH_REAL_IS_bf16
     const int64_t pairs = FTH_NAME(gemm_pairs_bytes)() / (int64_t)sizeof(float);
     const int64_t tiles = FTH_NAME(gemm_tiles_bytes)() / (int64_t)sizeof(float);
@@ -75,6 +77,54 @@ void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
     }
 }
 
+/* ---- packing ---- */
+
+/* A tile of rows of A: [n][A_STRIDE]. */
+static void pack_rows(float *restrict_ to, const real *restrict_ from, int64_t ld, int64_t n,
+                      int64_t k) {
+    int64_t l = 0;
+    for (; l + VW <= k; l += VW)
+        for (int64_t i = 0; i < n; i++)
+            v_store(to + i * A_STRIDE + l, v_load_real(from + i * ld + l));
+    for (; l < k; l++)
+        for (int64_t i = 0; i < n; i++) to[i * A_STRIDE + l] = from_real(from[i * ld + l]);
+}
+
+/* VW columns of a panel from VW rows of b, over k: a transposition. */
+static void pack_transposed(float *restrict_ to, const real *restrict_ from, int64_t ld,
+                            int64_t k) {
+    int64_t l = 0;
+    for (; l + VW <= k; l += VW) {
+        vf r[VW];
+#pragma GCC unroll 16
+        for (int i = 0; i < VW; i++) r[i] = v_load_real(from + i * ld + l);
+        v_transpose(r);
+#pragma GCC unroll 16
+        for (int i = 0; i < VW; i++) v_store(to + (l + i) * NR, r[i]);
+    }
+    for (; l < k; l++)
+        for (int i = 0; i < VW; i++) to[l * NR + i] = from_real(from[i * ld + l]);
+}
+
+/* The same where the columns of B lie in rows of b. */
+static void pack_b_columns(float *restrict_ to, const real *restrict_ from, int64_t ld, int64_t n,
+                           int64_t k) {
+    for (int64_t j = 0; j < n; j += VW) {
+        float *panel = to + j / NR * panel_stride(k) + j % NR;
+        if (j + VW <= n) {
+            pack_transposed(panel, from + j * ld, ld, k);
+            continue;
+        }
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t i = 0; i < VW; i++)
+                panel[l * NR + i] = j + i < n ? from_real(from[(j + i) * ld + l]) : 0;
+    }
+    for (int64_t j = v_round(n); j % NR; j += VW) { /* the rest of the last panel */
+        float *panel = to + j / NR * panel_stride(k) + j % NR;
+        for (int64_t l = 0; l < k; l++) v_store(panel + l * NR, v_zero());
+    }
+}
+
 /* ---- the product ---- */
 
 /* A block of C and of k that one thread is at. */
@@ -86,7 +136,7 @@ typedef struct block {
 typedef struct work {
     bool direct;           /* tiles go straight to C; else through acc */
     bool whole_a, whole_b; /* A, B are used where they lie */
-    float *a;              /* [MR][A_STRIDE] or [A_TILES][KC][MR] */
+    float *a;              /* [MR][A_STRIDE] */
     float *b;              /* [panels][KC][NR] */
     float *acc;            /* [BLOCK_ROWS][BLOCK_COLUMNS] */
 } work;
@@ -105,7 +155,7 @@ static full_rows direct_c(const gemm *g) {
 static gemm_tile direct_tile(const gemm *g, const block *b, int64_t row, int64_t column) {
     const full_rows c = direct_c(g);
     gemm_tile t = {.c = c.data + row * c.ld + column, .ldc = c.ld};
-    if (b->k.begin > 0 || gemm_adds(g, 0)) {
+    if (b->k.begin > 0) {
         t.addend = t.c;
         t.ld_addend = t.ldc;
     } else if (g->bias) {
@@ -124,11 +174,10 @@ static gemm_tile direct_tile(const gemm *g, const block *b, int64_t row, int64_t
     return t;
 }
 
-static gemm_tile acc_tile(const gemm *g, const work *w, const block *b, int64_t row,
-                          int64_t column) {
+static gemm_tile acc_tile(const work *w, const block *b, int64_t row, int64_t column) {
     float *acc = w->acc + (row - b->rows.begin) * BLOCK_COLUMNS + column - b->columns.begin;
     gemm_tile t = {.c = acc, .ldc = BLOCK_COLUMNS};
-    if (b->k.begin > 0 && !g->accumulate) {
+    if (b->k.begin > 0) {
         t.addend = acc;
         t.ld_addend = BLOCK_COLUMNS;
     }
@@ -140,7 +189,8 @@ static void pack_b(const gemm *g, const work *w, const block *b) {
     if (g->b_by_column)
         pack_b_columns(w->b, g->b.data + b->columns.begin * g->b.ld + b->k.begin, g->b.ld, n, k);
     else
-        pack_b_rows(w->b, g->b.data + b->k.begin * g->b.ld + b->columns.begin, g->b.ld, n, k);
+        pack_b_rows(w->b, panel_stride(k), g->b.data + b->k.begin * g->b.ld + b->columns.begin,
+                    g->b.ld, n, k);
 }
 
 /* One tile of rows with all columns of the block. */
@@ -148,10 +198,10 @@ static void multiply_rows(const gemm *g, const work *w, const block *b, gemm_fac
                           fth_share rows_) {
     for (int64_t j = b->columns.begin; j < b->columns.end; j += NR) {
         const gemm_tile t =
-            w->direct ? direct_tile(g, b, rows_.begin, j) : acc_tile(g, w, b, rows_.begin, j);
+            w->direct ? direct_tile(g, b, rows_.begin, j) : acc_tile(w, b, rows_.begin, j);
         f->b = w->whole_b ? (const float *)(const void *)g->b.data + b->k.begin * g->b.ld + j
                           : w->b + (j - b->columns.begin) / NR * panel_stride(f->k);
-        multiply_tile(rows_.end - rows_.begin, f, &t);
+        multiply_tile(rows_.end - rows_.begin, false, f, &t);
     }
 }
 
@@ -159,35 +209,22 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Where tile i of the block's rows begins: tiles of nearly the same height, but whole ones where
- * they have been packed. */
-static int64_t tile_edge(const gemm *g, const work *w, const block *b, int64_t i, int64_t tiles) {
-    const int64_t n = b->rows.end - b->rows.begin;
-    return b->rows.begin + (g->accumulate && !w->whole_a ? least(i * MR, n) : n * i / tiles);
-}
-
-/* Where a tile of rows finds its part of A: where it lies, packed now, or packed before. */
+/* Where a tile of rows finds its part of A: where it lies, or packed now. */
 static const float *factor_a(const gemm *g, const work *w, const block *b, fth_share rows_) {
-    const int64_t row = rows_.begin, l = b->k.begin, k = b->k.end - l;
-    const real *a = g->a.data + (g->accumulate ? l * g->a.ld + row : row * g->a.ld + l);
+    const real *a = g->a.data + rows_.begin * g->a.ld + b->k.begin;
     if (w->whole_a) return (const float *)(const void *)a;
-    if (g->accumulate) {
-        return w->a + (row - b->rows.begin) / MR * tile_stride(k);
-    }
-    pack_rows(w->a, a, g->a.ld, rows_.end - row, k);
+    pack_rows(w->a, a, g->a.ld, rows_.end - rows_.begin, b->k.end - b->k.begin);
     return w->a;
 }
 
-/* All tiles of the block, for its part of k. */
+/* All tiles of the block, of nearly the same height, for its part of k. */
 static void multiply_block(const gemm *g, const work *w, const block *b) {
-    const int64_t tiles = (b->rows.end - b->rows.begin + MR - 1) / MR;
-    const int64_t packed_step = g->accumulate ? MR : A_STRIDE;
+    const int64_t n = b->rows.end - b->rows.begin, tiles = (n + MR - 1) / MR;
     gemm_factors f = {.k = b->k.end - b->k.begin,
-                      .by_column = g->accumulate,
-                      .a_step = w->whole_a ? g->a.ld : packed_step,
+                      .a_step = w->whole_a ? g->a.ld : A_STRIDE,
                       .b_step = w->whole_b ? g->b.ld : NR};
     for (int64_t i = 0; i < tiles; i++) {
-        const fth_share at = {tile_edge(g, w, b, i, tiles), tile_edge(g, w, b, i + 1, tiles)};
+        const fth_share at = {b->rows.begin + n * i / tiles, b->rows.begin + n * (i + 1) / tiles};
         f.a = factor_a(g, w, b, at);
         multiply_rows(g, w, b, &f, at);
     }
@@ -219,36 +256,6 @@ static void multiply_share(const gemm *g, const work *w, fth_share rows_, fth_sh
     }
 }
 
-/* All of a block's part of A, by tiles. */
-static void pack_a(const gemm *g, const work *w, const block *b) {
-    const int64_t k = b->k.end - b->k.begin;
-    for (int64_t i = b->rows.begin; i < b->rows.end; i += A_COLUMNS)
-        pack_columns(w->a + (i - b->rows.begin) / MR * tile_stride(k),
-                     g->a.data + b->k.begin * g->a.ld + i, g->a.ld,
-                     least(A_COLUMNS, b->rows.end - i), k);
-}
-
-/* The same for C += A B, where every block of k can be done for itself: what is packed of A serves
- * all columns. */
-static void accumulate_share(const gemm *g, const work *w, fth_share rows_, fth_share columns) {
-    const int64_t packed = w->whole_a ? g->m : PACKED_ROWS;
-    const int64_t height = w->direct ? packed : least(packed, BLOCK_ROWS);
-    block b;
-    for (int64_t l = 0; l < g->k; l += KC) {
-        b.k = (fth_share){l, least(l + KC, g->k)};
-        for (int64_t i = rows_.begin; i < rows_.end; i += height) {
-            b.rows = (fth_share){i, least(i + height, rows_.end)};
-            if (!w->whole_a) pack_a(g, w, &b);
-            for (int64_t j = columns.begin; j < columns.end; j += BLOCK_COLUMNS) {
-                b.columns = (fth_share){j, least(j + BLOCK_COLUMNS, columns.end)};
-                if (!w->whole_b) pack_b(g, w, &b);
-                multiply_block(g, w, &b);
-                finish_block(g, w, &b);
-            }
-        }
-    }
-}
-
 /* How many threads share the rows; the others of the team share the columns. Threads that share
  * rows each pack all columns, so columns are shared first, as long as each thread keeps a whole
  * block; thin products leave the rows where they are, in their thread's cache. */
@@ -260,7 +267,8 @@ static int row_threads(const fth_team *team, int64_t n) {
     return by_rows;
 }
 
-/* The same for C += A B, where A is packed too, at twice the cost: as little packing as can be. */
+/* The same for C += A B on pairs, where A is packed too, at twice the cost: as little packing as can
+ * be. */
 static int row_threads_accumulating(const fth_team *team, int64_t m, int64_t n) {
     int best = 1;
     int64_t least_packed = INT64_MAX;
@@ -273,16 +281,14 @@ static int row_threads_accumulating(const fth_team *team, int64_t m, int64_t n) 
     return best;
 }
 
-/* Floats with short rows can be read down the rows where they lie: they fall into all sets of the
- * cache and the processor sees them coming. */
-static bool is_thin(rows x) {
-    return x.ld <= 256;
-}
-
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     if (g->m == 0 || g->n == 0 || g->k == 0) return;
     if (g->m <= GEMM_FEW_ROWS && g->b_by_column && !g->accumulate) {
         FTH_NAME(gemm_dots)(g, team, own);
+        return;
+    }
+    if (g->accumulate && !g->pairs) {
+        FTH_NAME(gemm_accumulate)(g, team, own);
         return;
     }
     const bool tiles = gemm_on_tiles(g); /* these pack A while they multiply */
@@ -294,8 +300,8 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     const bool floats = REAL_DTYPE == FTH_F32;
     float *a = own;
     const work w = {.direct = is_direct(g),
-                    .whole_a = floats && (!g->accumulate || is_thin(g->a)),
-                    .whole_b = floats && !g->b_by_column && is_thin(g->b) && g->n % NR == 0,
+                    .whole_a = floats,
+                    .whole_b = floats && !g->b_by_column && gemm_is_thin(g->b) && g->n % NR == 0,
                     .a = a,
                     .b = a + whole_lines(A_FLOATS),
                     .acc = a + whole_lines(A_FLOATS) + B_FLOATS};
@@ -311,8 +317,5 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         return;
     }
 #endif
-    if (g->accumulate)
-        accumulate_share(g, &w, rows_, columns);
-    else
-        multiply_share(g, &w, rows_, columns);
+    multiply_share(g, &w, rows_, columns);
 }

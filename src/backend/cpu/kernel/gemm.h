@@ -23,6 +23,7 @@ typedef struct gemm {
     full_rows c_full;            /* the result as floats */
     bool accumulate;             /* c_full += A B, A by columns, and nothing of bias ... pre */
     bool fresh;                  /* accumulate: c_full = A B, whatever it holds */
+    float *a_sums;               /* [m] += sums over k of A, accumulate without pairs; NULL: no */
     const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: there is none */
 } gemm;
 
@@ -44,6 +45,10 @@ void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n,
 enum { GEMM_FEW_ROWS = 48 };
 void FTH_NAME(gemm_dots)(const gemm *g, const fth_team *team, void *own);
 
+/* The same for accumulate without a unit that multiplies pairs. */
+void FTH_NAME(gemm_accumulate)(const gemm *g, const fth_team *team, void *own);
+int64_t FTH_NAME(gemm_accumulate_bytes)(void);
+
 /* Rows and columns of C on a unit that multiplies pairs (bf16 alone): vectors, or tiles, for which B may
  * have been packed before (panels; NULL: not). own: gemm_pairs_bytes, gemm_tiles_bytes. */
 void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own);
@@ -55,6 +60,12 @@ int64_t FTH_NAME(gemm_tiles_bytes)(void);
 /* Whether the products of g are done on tiles. */
 static inline bool gemm_on_tiles(const gemm *g) {
     return g->pairs && !g->pairs->product;
+}
+
+/* Floats with short rows can be read down the rows where they lie: they fall into all sets of the
+ * cache and the processor sees them coming. */
+static inline bool gemm_is_thin(rows x) {
+    return x.ld <= 256;
 }
 
 /* The unit of this device that multiplies pairs. */

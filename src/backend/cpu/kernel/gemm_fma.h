@@ -5,7 +5,7 @@
 #ifndef FTH_BACKEND_CPU_KERNEL_GEMM_FMA_H
 #define FTH_BACKEND_CPU_KERNEL_GEMM_FMA_H
 
-#include "backend/cpu/kernel/kernel.h"
+#include "backend/cpu/kernel/gemm.h"
 #include "backend/cpu/kernel/vec.h"
 
 #if defined(__AVX512F__)
@@ -15,14 +15,7 @@ enum { MR = 6, NV = 2 }; /* 12 of 16 */
 #else
 enum { MR = 4, NV = 2 };
 #endif
-enum {
-    NR = NV * VW,
-    KC = 512,           /* of k at a time: a tile of A stays in the first-level cache */
-    A_STRIDE = KC + 16, /* floats from row to row of a packed tile: rows fall into different sets */
-    A_TILES = 8,        /* tiles packed at a time where A lies by columns: whole cache lines */
-    A_COLUMNS = A_TILES * MR,
-    AHEAD = 8 /* rows that are asked for before they are used */
-};
+enum { NR = NV * VW };
 
 /* Where a tile of C begins and ends. */
 typedef struct gemm_tile {
@@ -37,120 +30,59 @@ typedef struct gemm_tile {
 
 /* ---- packing ---- */
 
-/* A tile of rows of A: [n][A_STRIDE]. */
-static void pack_rows(float *restrict_ to, const real *restrict_ from, int64_t ld, int64_t n,
-                      int64_t k) {
-    int64_t l = 0;
-    for (; l + VW <= k; l += VW)
-        for (int64_t i = 0; i < n; i++)
-            v_store(to + i * A_STRIDE + l, v_load_real(from + i * ld + l));
-    for (; l < k; l++)
-        for (int64_t i = 0; i < n; i++) to[i * A_STRIDE + l] = from_real(from[i * ld + l]);
-}
-
-/* Floats from tile to tile of packed columns of A: some more than the tile has, since copies of a
- * row's part are made in whole vectors. */
-inline_ int64_t tile_stride(int64_t k) {
-    return k * MR + 8;
-}
-
-/* At least MR numbers; up to 8 are read and written. */
-inline_ void copy_tile_row(float *restrict_ to, const real *restrict_ from) {
-#if defined(__AVX2__) && defined(FTH_REAL_IS_bf16)
-    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
-    _mm256_storeu_ps(to, _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
-#elif defined(__AVX2__)
-    _mm256_storeu_ps(to, _mm256_loadu_ps(from));
-#else
-    for (int i = 0; i < MR; i++) to[i] = from_real(from[i]);
-#endif
-}
-
-/* n columns of A, at most A_COLUMNS, as tiles: [tiles][k][MR]. Rows are asked for some rows ahead:
- * they lie too far apart for the processor to see them coming. */
-static void pack_columns(float *restrict_ to, const real *restrict_ from, int64_t ld, int64_t n,
-                         int64_t k) {
-    const int64_t stride = tile_stride(k), safe = n - 8; /* last place where 8 can be read */
-    for (int64_t l = 0; l < k; l++, from += ld, to += MR) {
-        for (int64_t i = 0; i < n && l + AHEAD < k; i += 64 / (int64_t)sizeof(real))
-            __builtin_prefetch(from + AHEAD * ld + i);
-        float *tile = to;
-        int64_t i = 0;
-        for (; i <= safe; i += MR, tile += stride) copy_tile_row(tile, from + i);
-        for (; i < n; i += MR, tile += stride)
-            for (int64_t c = i; c < n && c < i + MR; c++) tile[c - i] = from_real(from[c]);
-    }
-}
-
 /* Floats from panel to panel of packed B: neighbours fall into different sets of the cache. */
 inline_ int64_t panel_stride(int64_t k) {
     return k * NR + 16;
 }
 
-/* Columns [j, j + n) of B that lie in rows of b: [panels][k][NR], filled up with 0. */
-static void pack_b_rows(float *restrict_ to, const real *restrict_ from, int64_t ld, int64_t n,
-                        int64_t k) {
+/* n columns of B that lie in rows of b, for a part of k: into panels [..][NR] that lie `stride`
+ * apart, filled up with 0. */
+inline_ void pack_b_rows(float *restrict_ to, int64_t stride, const real *restrict_ from,
+                         int64_t ld, int64_t n, int64_t k) {
     for (int64_t l = 0; l < k; l++, from += ld) {
         float *panel = to + l * NR;
         int64_t j = 0;
-        for (; j + NR <= n; j += NR, panel += panel_stride(k))
+        for (; j + NR <= n; j += NR, panel += stride)
 #pragma GCC unroll 4
             for (int i = 0; i < NR; i += VW) v_store(panel + i, v_load_real(from + j + i));
         for (int64_t i = 0; j < n && i < NR; i++) panel[i] = j + i < n ? from_real(from[j + i]) : 0;
     }
 }
 
-/* VW columns of a panel from VW rows of b, over k: a transposition. */
-static void pack_transposed(float *restrict_ to, const real *restrict_ from, int64_t ld,
-                            int64_t k) {
-    int64_t l = 0;
-    for (; l + VW <= k; l += VW) {
-        vf r[VW];
-#pragma GCC unroll 16
-        for (int i = 0; i < VW; i++) r[i] = v_load_real(from + i * ld + l);
-        v_transpose(r);
-#pragma GCC unroll 16
-        for (int i = 0; i < VW; i++) v_store(to + (l + i) * NR, r[i]);
-    }
-    for (; l < k; l++)
-        for (int i = 0; i < VW; i++) to[l * NR + i] = from_real(from[i * ld + l]);
-}
-
-/* The same where the columns of B lie in rows of b. */
-static void pack_b_columns(float *restrict_ to, const real *restrict_ from, int64_t ld, int64_t n,
-                           int64_t k) {
-    for (int64_t j = 0; j < n; j += VW) {
-        float *panel = to + j / NR * panel_stride(k) + j % NR;
-        if (j + VW <= n) {
-            pack_transposed(panel, from + j * ld, ld, k);
-            continue;
-        }
-        for (int64_t l = 0; l < k; l++)
-            for (int64_t i = 0; i < VW; i++)
-                panel[l * NR + i] = j + i < n ? from_real(from[(j + i) * ld + l]) : 0;
-    }
-    for (int64_t j = v_round(n); j % NR; j += VW) { /* the rest of the last panel */
-        float *panel = to + j / NR * panel_stride(k) + j % NR;
-        for (int64_t l = 0; l < k; l++) v_store(panel + l * NR, v_zero());
-    }
-}
-
 /* ---- the tile ---- */
+
+enum { ASK = 256 }; /* bytes: 4 cache lines that are asked for one after the other */
 
 /* Where the tile's factors are. */
 typedef struct gemm_factors {
     int64_t k;
     const float *a; /* A(i, l) at a[i * a_step + l]; by column at a[l * a_step + i] */
     int64_t a_step;
-    bool by_column;
     const float *b; /* B(l, j) at b[l * b_step + j] */
     int64_t b_step;
+    const char *const *ask; /* [n_asks] ASK bytes each that are asked for meanwhile, by column */
+    int64_t n_asks;
 } gemm_factors;
 
-inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *f,
+/* Step l of k. */
+inline_ void tile_step(const int rows_, const bool by_column, const gemm_factors *f, int64_t l,
+                       vf acc[MR][NV]) {
+    const float *restrict_ a = by_column ? f->a + l * f->a_step : f->a + l;
+    const float *restrict_ b = f->b + l * f->b_step;
+    vf y[NV];
+#pragma GCC unroll 4
+    for (int j = 0; j < NV; j++) y[j] = v_load(b + j * VW);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows_; i++) {
+        const vf x = v_set(by_column ? a[i] : a[i * f->a_step]);
+#pragma GCC unroll 4
+        for (int j = 0; j < NV; j++) acc[i][j] = v_fma(x, y[j], acc[i][j]);
+    }
+}
+
+inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *from,
                      const gemm_tile *t) {
-    const float *restrict_ a = f->a, *restrict_ b = f->b;
-    const int64_t k = f->k, a_step = f->a_step, b_step = f->b_step;
+    const gemm_factors f = *from;
     vf acc[MR][NV];
 #pragma GCC unroll 6
     for (int i = 0; i < rows_; i++)
@@ -159,18 +91,18 @@ inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *
             acc[i][j] = v_zero();
             if (t->addend) __builtin_prefetch(t->addend + i * t->ld_addend + j * VW);
         }
-#pragma GCC unroll 2
-    for (int64_t l = 0; l < k; l++, b += b_step) {
-        vf y[NV];
-#pragma GCC unroll 4
-        for (int j = 0; j < NV; j++) y[j] = v_load(b + j * VW);
-#pragma GCC unroll 6
-        for (int i = 0; i < rows_; i++) {
-            const vf x = v_set(by_column ? a[l * a_step + i] : a[i * a_step + l]);
-#pragma GCC unroll 4
-            for (int j = 0; j < NV; j++) acc[i][j] = v_fma(x, y[j], acc[i][j]);
+    int64_t l = 0;
+    for (int64_t q = 0; by_column && q < f.n_asks && l + 8 <= f.k; q++) {
+        const char *ask = f.ask[q];
+#pragma GCC unroll 1
+        for (const int64_t end = l + 8; l < end; l += 2, ask += ASK / 4) {
+            __builtin_prefetch(ask, 0, 2);
+            tile_step(rows_, true, &f, l, acc);
+            tile_step(rows_, true, &f, l + 1, acc);
         }
     }
+#pragma GCC unroll 2
+    for (; l < f.k; l++) tile_step(rows_, by_column, &f, l, acc);
 #pragma GCC unroll 6
     for (int i = 0; i < rows_; i++)
 #pragma GCC unroll 4
@@ -184,14 +116,10 @@ inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *
 }
 
 #define TILE_CASE(n)                                                                               \
-    case n:                                                                                        \
-        if (f->by_column)                                                                          \
-            tile_of(n, true, f, t);                                                                \
-        else                                                                                       \
-            tile_of(n, false, f, t);                                                               \
-        break;
+    case n: tile_of(n, by_column, f, t); break;
 
-static void multiply_tile(int64_t rows_, const gemm_factors *f, const gemm_tile *t) {
+inline_ void multiply_tile(int64_t rows_, const bool by_column, const gemm_factors *f,
+                           const gemm_tile *t) {
     switch (rows_) {
         TILE_CASE(1)
         TILE_CASE(2)

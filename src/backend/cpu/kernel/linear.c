@@ -114,11 +114,13 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
     own.b.data += mine.begin * g->b.ld;
     own.c_full = part;
     own.fresh = false;
+    own.a_sums = bias && !own.pairs ? db : NULL;
     memset(part.data, 0, sizeof *part.data * (size_t)thin_floats(g->m, g->n));
     if (g->c_full.data) FTH_NAME(gemm)
     (&own, &(fth_team){.n_threads = 1},
      (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)());
-    if (bias) column_sums(own.a, own.k, (fth_share){0, g->m}, db);
+    if (bias && !(own.a_sums && g->c_full.data))
+        column_sums(own.a, own.k, (fth_share){0, g->m}, db);
 }
 
 /* A thread's share of dW and db gets what the threads have added up, in their order. */
@@ -147,6 +149,7 @@ static void clear_share(const gemm *g, const fth_team *team) {
 
 FTH_PART(linear_dw) {
     const fth_tensor *dy = fth_arg(ex, op->in[LINEAR_DW_DY]), *x = fth_arg(ex, op->in[LINEAR_DW_X]);
+    float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
     const gemm g = {.m = dy->width,
                     .n = x->width,
                     .k = fth_rows_now(ex, x),
@@ -155,8 +158,8 @@ FTH_PART(linear_dw) {
                     .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
                     .accumulate = true,
                     .fresh = !fth_adds_to(ex, op->out[LINEAR_DW_DW]),
+                    .a_sums = pairs_of(ex) ? NULL : db,
                     .pairs = pairs_of(ex)};
-    float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
     if (is_thin(ex->device, g.m, g.n)) {
         thin_rows(ex, &g, team, db != NULL);
         fth_team_wait(team);
@@ -165,5 +168,6 @@ FTH_PART(linear_dw) {
     }
     if (g.c_full.data && g.fresh && g.k == 0) clear_share(&g, team);
     if (g.c_full.data) gemm_in_scratch(ex, &g, team);
-    if (db) column_sums(g.a, g.k, fth_team_share(team, g.m, 16), db);
+    if (db && !(g.a_sums && g.c_full.data))
+        column_sums(g.a, g.k, fth_team_share(team, g.m, 16), db);
 }
