@@ -339,39 +339,41 @@ static void try_product(const drawn *d, const char *isa, int threads) {
     p.dev->backend->close(p.dev);
 }
 
-/* Numbers of threads, from and to. Instrumented products are slow, most of all the units' twins in
- * plain C: the sanitized run takes one number of threads for each path and precision, and leaves
- * the two largest products of a twin to the one that does them in wider vectors, from the same
- * source with the same blocks. */
+/* Numbers of threads, from and to. Instrumented products are slow: the sanitized run takes one number
+ * of threads for each path and precision, and the two largest products only on the last instruction
+ * set and on tiles, for which they are there. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { LARGEST_OF_ALL_TWINS = 100 * 1000 * 1000 }; /* multiplications */
+enum { LARGEST_ON_ALL = 100 * 1000 * 1000 }; /* multiplications */
 static const int fp32_threads[] = {3, 3}, unit_threads[] = {2, 2};
 #else
-enum { LARGEST_OF_ALL_TWINS = INT_MAX };
+enum { LARGEST_ON_ALL = INT_MAX };
 static const int fp32_threads[] = {1, 4}, unit_threads[] = {1, 3};
 #endif
+static const int two_threads[] = {2, 2};
 
-static bool left_to_another(const product_case *c, const char *unit) {
-    return c->rows * c->k * c->n > LARGEST_OF_ALL_TWINS && strncmp(unit, "plain-", 6) == 0 &&
-           has("avx512-plain-bf16");
-}
-
-static void try_threads(const drawn *d, const char *isa, const int *threads) {
-    for (int n = threads[0]; n <= threads[1] && has(isa); n++) try_product(d, isa, n);
+/* A case on the paths of a list that this machine has; chosen: the one for the largest. */
+static void try_paths(const drawn *d, const char *const *paths, int n, const char *chosen,
+                      const int *threads) {
+    const bool everywhere = d->c->rows * d->c->k * d->c->n <= LARGEST_ON_ALL;
+    for (int i = 0; i < n; i++)
+        for (int t = threads[0]; t <= threads[1] && has(paths[i]); t++)
+            if (everywhere || strcmp(paths[i], chosen) == 0) try_product(d, paths[i], t);
 }
 
 static void products_in_blocks(void **state) {
     (void)state;
-    static const int two[] = {2, 2};
+    const char *last = "plain";
+    for (int i = 0; i < N_ISAS; i++)
+        if (has(isas[i])) last = isas[i];
+    const char *tiles = has("avx512-plain-amx") ? "avx512-plain-amx" : "plain-amx";
     for (size_t c = 0; c < sizeof products / sizeof *products; c++) {
         drawn d;
         drawn_init(&d, &products[c], FTH_FP32);
-        for (int i = 0; i < N_ISAS; i++) try_threads(&d, isas[i], fp32_threads);
+        try_paths(&d, isas, N_ISAS, last, fp32_threads);
         drawn_fini(&d);
         drawn_init(&d, &products[c], FTH_PREC_BF16);
-        for (int i = 0; i < N_ISAS; i++) try_threads(&d, isas[i], two);
-        for (int i = 0; i < N_UNITS; i++)
-            if (!left_to_another(&products[c], units[i])) try_threads(&d, units[i], unit_threads);
+        try_paths(&d, isas, N_ISAS, last, two_threads);
+        try_paths(&d, units, N_UNITS, tiles, unit_threads);
         drawn_fini(&d);
     }
 }

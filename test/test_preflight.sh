@@ -23,7 +23,7 @@ refuses() {
 "$fathom" corpus --pair en-de --out text --sentences 1000 --valid 40 --test 20 --level simple > /dev/null 2>&1
 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de \
     --valid-src text/valid.en --valid-tgt text/valid.de --vocab-size 200 --out data > /dev/null 2>&1
-model="--d-model 32 --ffn-dim 64 --heads 2 --max-positions 64 --max-tokens 300 --device cpu"
+model="--d-model 32 --ffn-dim 64 --heads 2 --max-positions 64 --max-tokens 300 --device cpu --threads 2"
 deep="--encoder-layers 12 --decoder-layers 12"
 
 # ---- verdicts ----
