@@ -22,7 +22,8 @@ enum {
     NO_DX = 1024,    /* xent: no gradients */
     SEPARATE = 2048, /* attention: q, k and v are values of their own */
     FRESH = 4096,    /* linear: the gradient of W is assigned, not added to */
-    WATCHED = 8192   /* update: all sums */
+    WATCHED = 8192,  /* update: all sums */
+    BITS = 16384     /* join: the forward keeps bits of its dropout for the backward */
 };
 
 struct fth_variant {
@@ -322,6 +323,7 @@ static void join_backward(fth_trial *t, fth_kind kind, fth_val dy, fth_val dz) {
     if (!op) return;
     op->in[JOIN_BWD_DY] = dy;
     op->in[JOIN_BWD_DZ] = dz;
+    op->in[JOIN_BWD_KEPT] = f.out[JOIN_KEPT];
     if (dy) {
         op->in[JOIN_BWD_Z] = kind == FTH_KIND_norm_bwd ? f.in[JOIN_X] : f.out[JOIN_Z];
         op->in[JOIN_BWD_STATS] = f.out[JOIN_STATS];
@@ -362,6 +364,7 @@ static void build_join_of(fth_trial *t, const fth_variant *v, const fth_shape *s
     for (int k = 0; k < 3; k++) op->in[JOIN_X + k] = term[k];
     fth_val z = output_like(t, op, JOIN_Z, term[0]), y = 0;
     if (normed) add_norm(t, op, z, &y);
+    if (v->flags & BITS) fth_trial_output(t, op, JOIN_KEPT, z, (s->width + 7) / 8, FTH_BITS);
     fth_val dz = !normed || v->flags & ADDEND ? fth_trial_upstream(t, z) : 0;
     join_backward(t, normed ? FTH_KIND_join_norm_bwd : FTH_KIND_join_bwd,
                   normed ? fth_trial_upstream(t, y) : 0, dz);
@@ -648,6 +651,9 @@ static const fth_variant variants[] = {
     {"join scalar (rezero)", .build = build_join, .p = 0.3f, .r = C, .a = S},
     {"join vector (lambda)", .build = build_join, .flags = TARGET, .p = 0.1f, .r = V, .a = C},
     {"join all learned", .build = build_join, .flags = EXTRA, .p = 0.3f, .r = S, .a = V, .c = S},
+    {"join dropout, bits", .build = build_join, .flags = TARGET | BITS, .p = 0.3f, .r = C, .a = T},
+    {"join all learned, bits", .build = build_join, .flags = EXTRA | BITS, .p = 0.3f, .r = S,
+     .a = V, .c = S},
     {"norm", .build = build_norm},
     {"norm addend", .build = build_norm, .flags = TARGET | ADDEND},
     {"join_norm", .build = build_join_norm, .r = C, .a = C},
@@ -660,6 +666,12 @@ static const fth_variant variants[] = {
      .a = C},
     {"join_norm all learned", .build = build_join_norm, .flags = EXTRA | ADDEND, .p = 0.3f, .r = S,
      .a = S, .c = V},
+    {"join_norm dropout, bits", .build = build_join_norm, .flags = ADDEND | BITS, .p = 0.3f, .r = C,
+     .a = T},
+    {"join_norm third term, bits", .build = build_join_norm, .flags = TARGET | EXTRA | BITS,
+     .p = 0.5f, .r = C, .a = C, .c = C},
+    {"join_norm all learned, bits", .build = build_join_norm, .flags = EXTRA | ADDEND | BITS,
+     .p = 0.3f, .r = S, .a = S, .c = V},
     {"dropout", .build = build_dropout, .p = 0.3f},
     {"dropout target", .build = build_dropout, .flags = TARGET, .p = 0.75f},
     {"scale_shift", .build = build_scale_shift, .flags = LEARNED | SHIFT},

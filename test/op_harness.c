@@ -99,7 +99,8 @@ void fth_trial_fini(fth_trial *t) {
 
 /* ---- running one operation on a device ---- */
 
-enum { GARBAGE = 768 }; /* in rows that nobody may read; bf16 can hold it */
+/* In rows that nobody may read; bf16 can hold it. Bytes hold neither that nor NaN. */
+enum { GARBAGE = 768, GARBAGE_BITS = 0xa5 };
 
 /* One operation on its way over a device. */
 typedef struct run {
@@ -113,10 +114,6 @@ typedef struct run {
     fth_exec exec;
 } run;
 
-static fth_dtype dtype_of(const fth_device *dev, const fth_value *v) {
-    return v->class == FTH_REAL ? dev->real : dev->full;
-}
-
 static fth_val place_owner(const run *r, fth_val v) {
     fth_val owner = owner_of(&r->t->graph, v);
     return r->t->shares[owner] ? r->t->shares[owner] : owner;
@@ -129,7 +126,9 @@ static void fill(const run *r, fth_val v, fth_dtype type, void *bytes) {
     const double beyond = r->tail == FTH_TAIL_KEPT ? GARBAGE : 0;
     for (int64_t i = 0; i < capacity * width; i++) {
         double x = i < rows * width ? r->t->host[v][i] : beyond;
-        fth_ref_store(type, bytes, i, r->written[v] ? (double)NAN : x);
+        if (r->written[v]) x = (double)NAN;
+        if (type == FTH_U8 && !(x >= 0 && x < 256)) x = GARBAGE_BITS;
+        fth_ref_store(type, bytes, i, x);
     }
 }
 
@@ -139,7 +138,7 @@ static fth_err bind(run *r, fth_val v) {
     const fth_backend *backend = r->dev->backend;
     const fth_val owner = place_owner(r, v);
     const fth_value *value = &r->t->graph.value[v], *base = &r->t->graph.value[owner];
-    const fth_dtype type = dtype_of(r->dev, base);
+    const fth_dtype type = fth_dtype_of(r->dev, base->class);
     const int64_t bytes = capacity_of(r->t, owner) * base->width * (int64_t)fth_dtype_size(type);
     if (!r->place[owner]) {
         FTH_TRY(backend->alloc(r->dev, bytes, &r->place[owner]));
@@ -189,7 +188,7 @@ static fth_err launch(run *r, int runs) {
 /* The numbers of a value's place after the run. */
 static fth_err fetch(run *r, fth_val v, fth_arena *arena, double **out) {
     const fth_value *value = &r->t->graph.value[v];
-    const fth_dtype type = dtype_of(r->dev, value);
+    const fth_dtype type = fth_dtype_of(r->dev, value->class);
     const int64_t n = capacity_of(r->t, v) * value->width;
     double *numbers = fth_arena_alloc(arena, (size_t)n * sizeof(double) + 1);
     void *bytes = fth_arena_alloc(arena, (size_t)n * fth_dtype_size(type) + 1);
@@ -294,7 +293,7 @@ fth_err fth_harness_run_all(fth_device *dev, fth_trial *t) {
 static void round_numbers(fth_trial *t, const fth_device *dev) {
     for (fth_val v = 1; v < t->graph.n_values; v++) {
         if (!t->host[v]) continue;
-        const fth_dtype type = dtype_of(dev, &t->graph.value[v]);
+        const fth_dtype type = fth_dtype_of(dev, t->graph.value[v].class);
         const int64_t n = capacity_of(t, v) * t->graph.value[v].width;
         for (int64_t i = 0; i < n; i++) {
             double held;
@@ -310,6 +309,7 @@ static fth_err check_value(const fth_trial *t, fth_val v, const double *a, const
                            double tolerance) {
     const int64_t n = numbers_of(t, v);
     double difference = 0, norm = 0, largest = 0, worst = 0;
+    if (t->graph.value[v].class == FTH_BITS) tolerance = 0;
     int64_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         if (isinf(b[i]) && a[i] == b[i]) continue;
@@ -352,16 +352,26 @@ static bool is_shared_input(const fth_trial *t, fth_val v) {
     return false;
 }
 
+/* Devices that are compared with ref, and the one at hand. */
+typedef struct others {
+    fth_device *const *dev; /* [n] */
+    fth_spare *spare;       /* [n] */
+    int n, at;
+    double tolerance;
+    fth_tail tail;
+} others;
+
 static fth_err check_operands(const fth_trial *t, const fth_op *op, double *const *a,
-                              double *const *again, double *const *b, double tolerance,
-                              fth_tail tail) {
+                              double *const *again, double *const *b, const others *o) {
+    const bool has_bits = o->dev[o->at]->backend->keep_bits;
     for (int k = 0; k < op->n_in + op->n_out; k++) {
         const bool in = k < op->n_in;
         const fth_val v = owner_of(&t->graph, in ? op->in[k] : op->out[k - op->n_in]);
         if (!v || (in && is_shared_input(t, v))) continue;
+        if (t->graph.value[v].class == FTH_BITS && !has_bits) continue;
         const size_t n = (size_t)numbers_of(t, v);
-        fth_err err = check_value(t, v, a[v], b[v], tolerance);
-        if (err == FTH_OK && tail == FTH_TAIL_KEPT) err = check_tail(t, v, a[v], b[v]);
+        fth_err err = check_value(t, v, a[v], b[v], o->tolerance);
+        if (err == FTH_OK && o->tail == FTH_TAIL_KEPT) err = check_tail(t, v, a[v], b[v]);
         if (err == FTH_OK && memcmp(a[v], again[v], n * sizeof(double)) != 0)
             err = fth_fail(FTH_FAILED, "run again it has other bits");
         if (err != FTH_OK)
@@ -376,15 +386,6 @@ static bool adds_to_gradients(const fth_trial *t, const fth_op *op) {
         if (op->out[k] && t->graph.value[op->out[k]].storage == FTH_IN_GRAD) return true;
     return false;
 }
-
-/* Devices that are compared with ref, and the one at hand. */
-typedef struct others {
-    fth_device *const *dev; /* [n] */
-    fth_spare *spare;       /* [n] */
-    int n, at;
-    double tolerance;
-    fth_tail tail;
-} others;
 
 /* Sanitizers see in a second run what they saw in the first: the same bits again, and sums that grow
  * twice, are left to the build that they slow down less. */
@@ -408,8 +409,7 @@ static fth_err compare_op(fth_device *ref, others *o, fth_trial *t, int32_t i, i
         FTH_TRY_OR(err, run_op(dev, t, i, runs, o->tail, spare, &arena, a), done);
         if (SECOND_RUNS)
             FTH_TRY_OR(err, run_op(dev, t, i, runs, o->tail, spare, &arena, again), done);
-        FTH_TRY_OR(err, check_operands(t, op, a, SECOND_RUNS ? again : a, b, o->tolerance, o->tail),
-                   done);
+        FTH_TRY_OR(err, check_operands(t, op, a, SECOND_RUNS ? again : a, b, o), done);
     }
     if (err == FTH_OK && runs == 1) {
         take_over(t, op, b);

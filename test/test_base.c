@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/philox.h"
+#include "base/scratch.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
@@ -193,6 +194,36 @@ static void folders_come_and_go(void **state) {
     free(deep), free(top), free(file), free(under_file), free(outside), free(link);
 }
 
+/* What is held goes, what was dropped or was there before stays. */
+static void temporary_names_go_on_a_signal(void **state) {
+    (void)state;
+    fth_new_dirs outer = {0}, inner = {0}, full = {0};
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(fth_new_dirs_make(&outer, "a//b/"), FTH_OK);
+    assert_int_equal(fth_new_dirs_make(&inner, "a/b/c"), FTH_OK);
+    assert_int_equal(fth_new_dirs_make(&full, "d/e"), FTH_OK);
+    assert_int_equal(fth_file_write("d/kept", "x", 1), FTH_OK);
+    assert_int_equal(fth_scratch_hold("a/b/c/tree"), FTH_OK);
+    assert_int_equal(fth_make_dirs("a/b/c/tree/deep"), FTH_OK);
+    assert_int_equal(fth_scratch_hold("file"), FTH_OK);
+    assert_int_equal(fth_file_write("file", "x", 1), FTH_OK);
+    assert_int_equal(fth_scratch_hold("d/kept"), FTH_OK);
+    fth_scratch_drop("d/kept");
+    fth_scratch_drop("never held");
+    fth_scratch_lock();
+    fth_scratch_remove();
+    fth_scratch_unlock();
+    assert_false(fth_file_exists("a") || fth_file_exists("file"));
+    assert_true(fth_file_exists("d/kept") && !fth_file_exists("d/e"));
+    fth_scratch_drop("a/b/c/tree");
+    fth_scratch_drop("file");
+    fth_new_dirs_fini(&inner);
+    fth_new_dirs_fini(&outer);
+    fth_new_dirs_fini(&full);
+    assert_true(fth_file_exists("d"));
+    assert_int_equal(chdir("/"), 0);
+}
+
 static void utf8_is_checked_strictly(void **state) {
     (void)state;
     static const struct {
@@ -358,6 +389,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(devices_and_links_stay_what_they_are, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(folders_come_and_go, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(temporary_names_go_on_a_signal, make_folder, remove_folder),
         cmocka_unit_test(utf8_is_checked_strictly),
         cmocka_unit_test(philox_gives_the_known_answers),
         cmocka_unit_test(rng_walks_along_its_stream),

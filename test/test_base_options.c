@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/option_uses.h"
 #include "base/options.h"
 #include "base/philox.h"
 #include "base/yaml.h"
@@ -35,7 +36,8 @@ FTH_OPTIONS(model_options, "model", MODEL_LINES)
       "how the learning rate goes up and down in the course of the training")                      \
     X(BOOL, strict, "false", FTH_ANY, "stop at the first warning")                                 \
     X(BOOL, shuffle, "true", FTH_ANY, "another order in each epoch")                               \
-    X(SIZE, memory_budget, "", FTH_MIN(1024), "memory the plan may use")
+    X(SIZE, memory_budget, "", FTH_MIN(1024), "memory the plan may use")                           \
+    X(I64, threads, "", FTH_RANGE(1, 64), "threads (of a CPU); default: one for each core")
 FTH_OPTIONS(train_options, "training", TRAIN_LINES)
 
 static const fth_usage usage = {"fathom train", "DATA", "Trains a model.", 0, 2};
@@ -281,7 +283,35 @@ static const char expected_dump[] = "# model\n"
                                     "lr-scheduler: inverse_sqrt\n"
                                     "strict: false\n"
                                     "shuffle: true\n"
-                                    "# memory-budget: not set\n";
+                                    "# memory-budget: not set\n"
+                                    "# threads: not set\n";
+
+/* What a file says is no mistake: it may be a whole dump. */
+static void options_without_effect_are_refused(void **state) {
+    (void)state;
+    static const char *const fields[] = {"lr", "seed", NULL};
+    static const fth_option_use uses[] = {{"lr", " walk run "}, {"strict", " run "}};
+    run r;
+    write_config("lr: 0.25\nseed: 7\nstrict: yes\n");
+    assert_int_equal(PARSE(&r, "--config", config, "--heads", "2"), FTH_OK);
+    assert_null(fth_option_typed(r.groups, 2, "seed"));
+    assert_string_equal(fth_option_typed(r.groups, 2, "heads"), "2");
+    assert_int_equal(fth_refuse_options(r.groups, 2, fields, "needs more"), FTH_OK);
+    assert_int_equal(fth_check_uses(r.groups, 2, uses, 2, "walk"), FTH_OK);
+    assert_int_equal(fth_refuse_group(&r.groups[1], "needs more"), FTH_OK);
+    assert_int_equal(fth_refuse_group(&r.groups[0], "needs more"), FTH_USAGE);
+    assert_string_equal(fth_error_message(), "--heads 2: needs more");
+    fth_parsed_fini(&r.parsed);
+
+    assert_int_equal(PARSE(&r, "--seed=9", "--strict"), FTH_OK);
+    assert_int_equal(fth_refuse_options(r.groups, 2, fields, "needs more"), FTH_USAGE);
+    assert_string_equal(fth_error_message(), "--seed 9: needs more");
+    assert_int_equal(fth_refuse_options(r.groups, 1, fields, "needs more"), FTH_OK);
+    assert_int_equal(fth_check_uses(r.groups, 2, uses, 2, "run"), FTH_OK);
+    assert_int_equal(fth_check_uses(r.groups, 2, uses, 2, "walk"), FTH_USAGE);
+    assert_string_equal(fth_error_message(), "--strict: walk does not use it, only run");
+    fth_parsed_fini(&r.parsed);
+}
 
 static void dump_shows_the_result(void **state) {
     (void)state;
@@ -417,6 +447,8 @@ static void help_shows_every_option(void **state) {
         "\n  --[no-]strict               stop at the first warning (default off)\n",
         "\n  --[no-]shuffle              another order in each epoch (default on)\n",
         "\n  --memory-budget SIZE        memory the plan may use; at least 1K (no default)\n",
+        "\n  --threads N                 threads (of a CPU); from 1 to 64 (default: one for each "
+        "core)\n",
         "\n\ngeneral:\n  --config FILE",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -621,6 +653,7 @@ int main(void) {
         cmocka_unit_test(files_come_before_the_command_line),
         cmocka_unit_test(wrong_flags_say_what_is_wrong),
         cmocka_unit_test(wrong_files_say_where),
+        cmocka_unit_test(options_without_effect_are_refused),
         cmocka_unit_test(dump_shows_the_result),
         cmocka_unit_test(dump_reads_back),
         cmocka_unit_test(numbers_are_short_and_exact),

@@ -74,3 +74,17 @@ expect 2 "$fathom" bench gemm --device ref
 expect 2 "$fathom" bench sort
 grep -q 'bench sort: must be train, generate or gemm' "$tree/err" || fail "$(cat "$tree/err")"
 expect 2 "$fathom" bench train model
+
+# refuses TEXT WORDS: options of another part, or beside a model that has them in it
+refuses() {
+    # shellcheck disable=SC2086
+    expect 2 "$fathom" bench $2
+    grep -qF -- "fathom: $1" "$tree/err" || fail "$2: $(cat "$tree/err")"
+}
+refuses '--beam 2: train does not use it, only generate' 'train --beam 2'
+refuses '--quantize int8: train does not use it, only generate' 'train --quantize int8'
+refuses '--updates 2: generate does not use it, only train' 'generate --updates 2'
+refuses '--sentence-length 5: gemm does not use it, only train generate' 'gemm --sentence-length 5'
+refuses '--d-model 32: gemm has no model, only --shape' 'gemm --d-model 32'
+refuses '--d-model 32: MODEL has its own shape' 'generate model --d-model 32'
+refuses '--vocab 50: MODEL has its own vocabulary' 'generate model --vocab 50'

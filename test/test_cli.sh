@@ -21,6 +21,8 @@ expect 2 "$fathom" zzzzzz
 says err 'fathom: zzzzzz: unknown verb; "fathom --help" lists them'
 expect 2 "$fathom" --seed 1
 says err 'fathom: --seed: the verb comes first'
+expect 2 "$fathom" demo --out new/demo --pair en-xx
+[ ! -e new ] || { echo "test_cli: a failed demo left a folder" >&2; exit 1; }
 expect 1 sh -c "'$fathom' --help > /dev/full"
 says err 'fathom: standard output: cannot write: No space left on device'
 
@@ -29,6 +31,10 @@ for verb in $verbs; do
     expect 0 "$fathom" "$verb" --help
     says out "usage: fathom $verb"
     says out '  --dump-config  '
+    ! grep -e ' [;.,]\( \|$\)' -e 'default.*no default' -e '  ; ' "$tree/out" || {
+        echo "test_cli: $verb --help reads badly" >&2
+        exit 1
+    }
     [ ! -s "$tree/err" ]
     expect 2 "$fathom" "${verb}x"
     says err "fathom: ${verb}x: unknown verb; did you mean $verb?"

@@ -46,6 +46,32 @@ paste "$tree/a/b/train.fr" "$tree/a/b/train.es" >"$tree/pairs"
 "$fathom" corpus --pair fr-es --out - --sentences 1000 | cmp - "$tree/pairs"
 "$fathom" corpus --pair fr-es --out - | head -n 1000 | cmp - "$tree/pairs"
 
+# a signal leaves nothing, not even the folders that were made for it; what SIGKILL leaves, the next call sweeps
+# begin FOLDER: a corpus without end in the background, when it has begun
+begin() {
+    "$fathom" corpus --out "$1" --sentences 1000000000 2>"$tree/err" &
+    child=$!
+    tries=0
+    while ! ls -A "$1" 2>/dev/null | grep -q '^\.corpus-'; do
+        [ $tries -lt 600 ] || fail "nothing was begun in $1: $(cat "$tree/err")"
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+begin "$tree/new/er"
+kill -TERM $child
+status=0
+wait $child || status=$?
+[ $status -eq 143 ] || fail "a signal: exit status $status"
+[ ! -e "$tree/new" ] || fail "a signal left something behind"
+begin "$tree/again"
+kill -KILL $child
+wait $child 2>/dev/null || true
+[ -n "$(find "$tree/again" -name '.corpus-*')" ] || fail "SIGKILL came too late"
+mkdir "$tree/again/.corpus-$$" "$tree/again/.corpus-me" # of a process that is there, and no name of ours
+"$fathom" corpus --out "$tree/again" --sentences 10 2>"$tree/err"
+[ "$(cd "$tree/again" && echo .corpus-*)" = ".corpus-$$ .corpus-me" ] || fail "not swept: $(ls -A "$tree/again")"
+
 refuses 2 '--out FOLDER is missing' --pair en-de
 refuses 2 'pair "ende" is not two of en, de, fr, es with a dash (en-de)' --out "$tree/bad" --pair ende
 refuses 2 'pair "en-it": there is no language "it", only en, de, fr and es' --out "$tree/bad" \

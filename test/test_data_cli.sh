@@ -89,10 +89,49 @@ refuses 2 'src:1: .* tokens .* --max-positions 4' --train-src src --train-tgt tg
 refuses 2 'none of its 200 sentences' --train-src src --train-tgt tgt --vocab-size 60 \
     --max-positions 4 --out data
 refuses 2 'src: not a SentencePiece model' --train-src src --train-tgt tgt --tokenizer src --out data
+refuses 2 'vocab-size 60: is for a new tokenizer' --train-src src --train-tgt tgt --tokenizer src --vocab-size 60 --out data
+refuses 2 'separate: needs --tokenizer twice' --train-src src --train-tgt tgt --tokenizer src --separate --out data
 refuses 2 'threads' --train-src src --train-tgt tgt --threads 0 --out data
 refuses 2 'vocab-size' --train-src src --train-tgt tgt --vocab-size many --out data
 refuses 2 'did you mean --train-src' --train-srcs src --out data
 refuses 1 'No such file\|cannot' --train-src src --train-tgt tgt --vocab-size 60 --out /dev/null/x
+
+# a signal leaves nothing behind, and what was there stays; what SIGKILL leaves, the next call sweeps
+# begin OPTIONS: a prepare in the background that waits for its text
+mkfifo text
+begin() {
+    "$fathom" prepare --train-tsv - --vocab-size 60 --out made/data "$@" <text 2>err &
+    child=$!
+    exec 9>text # so that it does not end
+    tries=0
+    while ! ls made 2>/dev/null | grep -q '^data\.tmp-'; do
+        [ $tries -lt 600 ] || fail "nothing was begun: $(cat err)"
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+# finish SIGNAL
+finish() {
+    kill "-$1" $child
+    wait $child 2>/dev/null || true
+    exec 9>&-
+}
+begin
+finish TERM
+[ ! -e made ] || fail "a signal left $(find made)"
+begin
+finish KILL
+ls made | grep -q '^data\.tmp-' || fail "SIGKILL came too late"
+mkdir "made/data.tmp-$$-0" made/data.tmp-mine # of a process that is there, and no name of ours
+expect 0 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out made/data
+[ "$(ls made | tr '\n' ' ')" = "data data.tmp-$$-0 data.tmp-mine " ] || fail "not swept: $(ls made)"
+rmdir "made/data.tmp-$$-0" made/data.tmp-mine
+cksum made/data/* >before
+begin --force
+finish TERM
+cksum made/data/* | cmp - before || fail "a signal took the old data set"
+[ "$(ls made)" = data ] || fail "a signal left $(ls made)"
+
 [ ! -e /dev/full ] || {
     expect 1 sh -c "'$fathom' data info other > /dev/full"
     says err 'cannot write'
@@ -100,6 +139,13 @@ refuses 1 'No such file\|cannot' --train-src src --train-tgt tgt --vocab-size 60
 expect 2 "$fathom" data info
 expect 2 "$fathom" data look other
 says err 'must be info, show or check'
+for option in 'split test' 'first 1' 'count 1' 'as ids'; do
+    # shellcheck disable=SC2086 # an option and its value
+    expect 2 "$fathom" data info other --$option
+    says err "^fathom: --$option: info does not use it, only show$"
+done
+expect 2 "$fathom" data show other --json
+says err '^fathom: --json: show does not use it, only info$'
 expect 2 "$fathom" data info src
 expect 2 "$fathom" data info nowhere
 expect 2 "$fathom" data show other --split test

@@ -1,6 +1,7 @@
 /* links: modelcase train */
-/* The engine: places that never collide, recomputation to the bit, budgets, no allocation inside an
- * update, packed sentences as if alone, micro-batches as one batch, gradients of bf16 near those of ref. */
+/* The engine: places that never collide, recomputation to the bit, budgets, bits of dropout that are
+ * kept, no allocation inside an update, packed sentences as if alone, micro-batches as one batch,
+ * gradients of bf16 near those of ref. */
 #include <malloc.h>
 #include <math.h>
 #include <setjmp.h>
@@ -249,6 +250,71 @@ static void recompute_is_bit_identical(void **state) {
     }
 }
 
+/* ---- bits of dropout that joins keep for the backward ---- */
+
+typedef struct outcome {
+    fth_update update;
+    float *grad;           /* [params.size] */
+    size_t bytes;          /* of grad */
+    int readers;           /* backward operations of joins that read bits */
+    int64_t arena, budget; /* what the plan takes, what all takes */
+} outcome;
+
+/* Gradients of a case on ref, with bits or drawn again; a budget of 0 is none, else layers must be
+ * recomputed in it. */
+static outcome gradients_on_ref(const fth_config *c, bool bits, int64_t budget) {
+    fth_backend table;
+    model_case m;
+    model_case_init(&m, c, "ref", 1, 0.1, 0);
+    const fth_recipe recipe = m.trainer.recipe;
+    const fth_trainer_spec size = {
+        .src_tokens = 9, .tgt_tokens = 8, .max_len = 9, .memory_budget = budget};
+    fth_trainer_fini(&m.trainer);
+    table = *m.device->backend;
+    table.keep_bits = bits;
+    m.device->backend = &table;
+    assert_int_equal(fth_trainer_init(&m.trainer, &m.model, m.device, &recipe, &size), FTH_OK);
+    assert_int_equal(fth_arenas_load(m.device, &m.trainer.arenas, m.flat), FTH_OK);
+    assert_int_equal(fth_program_recomputed(m.trainer.program) > 0, budget > 0);
+    outcome o = {.bytes = sizeof *o.grad * (size_t)m.model.params.size,
+                 .arena = fth_program_arena_bytes(m.trainer.program),
+                 .budget = fth_trainer_bytes(&m.trainer)};
+    const fth_graph *g = fth_program_graph(m.trainer.program);
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        const fth_op *op = &g->op[i];
+        if (op->kind != FTH_KIND_join_bwd && op->kind != FTH_KIND_join_norm_bwd) continue;
+        o.readers += op->in[JOIN_BWD_KEPT] != 0;
+    }
+    o.grad = malloc(o.bytes);
+    o.update = model_case_gradients(&m, 7, o.grad);
+    model_case_fini(&m);
+    return o;
+}
+
+static void kept_bits_change_nothing(void **state) {
+    (void)state;
+    enum { LAYERS = 8, JOINS = 2 * LAYERS + 3 * LAYERS }; /* one for every sub-layer */
+    for (const fth_method *const *id = fth_methods(); *id; id++) {
+        fth_config c = model_case_config((*id)->id, FTH_ENCDEC);
+        c.encoder_layers = c.decoder_layers = LAYERS;
+        c.dropout = 0.2;
+        const outcome drawn = gradients_on_ref(&c, false, 0), kept = gradients_on_ref(&c, true, 0);
+        const int64_t budget = kept.budget - kept.arena * 70 / 100;
+        const outcome again = gradients_on_ref(&c, true, budget);
+        assert_int_equal(drawn.readers, 0);
+        /* each takes a place of 256 bytes, if a gap is not large enough already */
+        assert_true(kept.arena > drawn.arena && kept.arena <= drawn.arena + JOINS * 256);
+        const outcome *with[] = {&kept, &again};
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(with[k]->readers, JOINS);
+            assert_true(with[k]->update.loss == drawn.update.loss);
+            assert_memory_equal(with[k]->grad, drawn.grad, drawn.bytes);
+            free(with[k]->grad);
+        }
+        free(drawn.grad);
+    }
+}
+
 static void too_small_budgets_are_refused(void **state) {
     (void)state;
     fth_config c = model_case_config("postln", FTH_ENCDEC);
@@ -369,16 +435,16 @@ static void runs_repeat_to_the_bit(void **state) {
 /* ---- bf16 ---- */
 
 /* Loss and gradient of a model on a device. */
-typedef struct outcome {
+typedef struct measured {
     double loss;
     float *gradient; /* [size] */
     int64_t size;
-} outcome;
+} measured;
 
-static outcome outcome_on(const char *device, const fth_config *c) {
+static measured measure_on(const char *device, const fth_config *c) {
     model_case m;
     model_case_init(&m, c, device, 2, 0.02, 0);
-    outcome o = {.size = m.model.params.size};
+    measured o = {.size = m.model.params.size};
     o.gradient = malloc(sizeof(float) * (size_t)o.size);
     o.loss = model_case_gradients(&m, 100, o.gradient).loss;
     model_case_fini(&m);
@@ -386,9 +452,9 @@ static outcome outcome_on(const char *device, const fth_config *c) {
 }
 
 /* On cpu in bf16, by the products of an instruction set or, without one, the best. */
-static void compare_with_ref(const char *isa, const fth_config *c, const outcome *ref) {
+static void compare_with_ref(const char *isa, const fth_config *c, const measured *ref) {
     if (isa) setenv("FATHOM_CPU_ISA", isa, 1);
-    outcome o = outcome_on("cpu-bf16", c);
+    measured o = measure_on("cpu-bf16", c);
     unsetenv("FATHOM_CPU_ISA");
     double difference = 0, norm = 0;
     for (int64_t i = 0; i < o.size; i++) {
@@ -414,7 +480,7 @@ static void gradients_in_bf16(void **state) {
             c.activation =
                 FTH_GELU; /* a ReLU that opens or shuts by rounding counts too much in 8 tokens */
             c.dropout = 0.1;
-            outcome ref = outcome_on("ref", &c);
+            measured ref = measure_on("ref", &c);
             const size_t n = arch == FTH_ENCDEC ? sizeof isas / sizeof *isas : 1;
             for (size_t i = 0; i < n; i++) compare_with_ref(isas[i], &c, &ref);
             free(ref.gradient);
@@ -446,6 +512,7 @@ int main(void) {
         cmocka_unit_test(places_do_not_collide),
         cmocka_unit_test(values_made_again_save_memory),
         cmocka_unit_test(recompute_is_bit_identical),
+        cmocka_unit_test(kept_bits_change_nothing),
         cmocka_unit_test(too_small_budgets_are_refused),
         cmocka_unit_test(packed_equals_one_by_one),
         cmocka_unit_test(masks_do_not_depend_on_the_cut),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
@@ -40,9 +41,13 @@ static int read_all(void **state) {
     (void)state;
     expected = json_load_file(GOLDEN "expected.json", 0, &error);
     if (!expected) return fprintf(stderr, "expected.json:%d: %s\n", error.line, error.text);
-    for (size_t i = 0; i < N_FILES; i++)
-        if (fth_textfile_read(files[i].path, &lines[i]))
+    for (size_t i = 0; i < N_FILES; i++) {
+        char *data;
+        size_t size;
+        if (fth_file_read(files[i].path, &data, &size) ||
+            fth_textfile_take(data, size, files[i].path, &lines[i]))
             return fprintf(stderr, "%s\n", fth_error_message());
+    }
     return 0;
 }
 

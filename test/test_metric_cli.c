@@ -53,6 +53,14 @@ static int run(const char *arguments, fth_str *out) {
     return WEXITSTATUS(status);
 }
 
+/* Runs a command of the shell in the folder. */
+static void pack(const char *command) {
+    char *line = fth_strdup_printf("cd %s && %s", folder, command);
+    assert_non_null(line);
+    assert_int_equal(system(line), 0);
+    free(line);
+}
+
 /* The flags of a golden case: {"word_order": 2, "lowercase": true} -> --word-order 2 --lowercase. */
 static void add_flags(fth_str *out, json_t *options) {
     const char *key;
@@ -214,6 +222,8 @@ static void says_what_is_wrong(void **state) {
         {"ter --ref two --hyp bad", "bad:2: byte 0xff is not UTF-8"},
         {"ter --ref two < bad", "standard input:2: byte 0xff is not UTF-8"},
         {"bleu --ref empty --hyp empty", "empty has no lines to score"},
+        {"bleu --ref two --hyp cut.gz", "cut.gz: the compressed file is cut short"},
+        {"bleu --ref . --hyp two", ".: a folder, not a text file"},
         {"wer --ref two --ref two --hyp two", "--ref: wer takes one file of references, not 2"},
         {"bleu --ref - < two", "standard input can be read once, not 2 times"},
         {"bleu --ref two --hyp two --paired", "--paired: takes two or more --hyp"},
@@ -222,9 +232,10 @@ static void says_what_is_wrong(void **state) {
          "--confidence: rouge does not use it, only bleu multi-bleu chrf ter"},
         {"bleu --ref two --hyp two --tokenize 14a", "14a"},
         {"bleu --ref two --hyp two --smooth-value 3",
-         "--smooth-value: needs --smooth-method floor"},
-        {"bleu --ref two --hyp two --seed 3", "--seed: needs --confidence or --paired"},
-        {"bleu --ref two --hyp two --resamples 30", "--resamples: needs --confidence or --paired"},
+         "--smooth-value 3: needs --smooth-method floor"},
+        {"bleu --ref two --hyp two --seed 3", "--seed 3: needs --confidence or --paired"},
+        {"bleu --ref two --hyp two --resamples 30",
+         "--resamples 30: needs --confidence or --paired"},
         {"chrf --ref two --hyp two --char-order 0", "--char-order"},
     };
     fth_str out = {0};
@@ -233,12 +244,30 @@ static void says_what_is_wrong(void **state) {
     put_file("three", "a b\nc d\n\n");
     put_file("bad", "a b\nc \xff\n");
     put_file("empty", "");
+    pack("gzip -c two | head -c 20 >cut.gz");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (run(cases[i].arguments, &out) != 2) fail_msg("%s: not refused", cases[i].arguments);
         if (!strstr(out.text, cases[i].message)) fail_msg("%s: %s", cases[i].arguments, out.text);
         assert_memory_equal(out.text, "fathom: ", 8);
         assert_ptr_equal(strchr(out.text, '\n'), out.text + out.length - 1); /* one line */
     }
+    fth_str_fini(&out);
+}
+
+static void reads_compressed_text(void **state) {
+    static const char *const same[] = {"chrf --ref ref.gz --hyp hyp.gz", "chrf --ref ref <hyp.gz",
+                                       "chrf --ref - --hyp hyp <ref.gz"};
+    fth_str plain = {0}, out = {0};
+    (void)state;
+    put_file("ref", "the cat sat\non the mat\n");
+    put_file("hyp", "the cat sat\non a mat\n");
+    pack("gzip -kf ref hyp");
+    assert_int_equal(run("chrf --ref ref --hyp hyp", &plain), 0);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        assert_int_equal(run(same[i], &out), 0);
+        assert_string_equal(out.text, plain.text);
+    }
+    fth_str_fini(&plain);
     fth_str_fini(&out);
 }
 
@@ -279,9 +308,11 @@ static void scores_many_lines(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_the_lines_of_sacrebleu), cmocka_unit_test(prints_json),
-        cmocka_unit_test(prints_lines), cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(scores_many_lines)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(prints_the_lines_of_sacrebleu),
+                                       cmocka_unit_test(prints_json),
+                                       cmocka_unit_test(prints_lines),
+                                       cmocka_unit_test(says_what_is_wrong),
+                                       cmocka_unit_test(reads_compressed_text),
+                                       cmocka_unit_test(scores_many_lines)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -79,6 +79,43 @@ static void bf16_agrees_with_ref(void **state) {
     kernels_agree_with_ref(FTH_PREC_BF16);
 }
 
+/* Joins choose their kernel by the width of a row, and a warp of the backward fetches its next row
+ * ahead where there are more rows than warps: a large shape, which takes ref long, for one case. */
+static void joins_of_all_widths_agree_with_ref(void **state) {
+    (void)state;
+    static const fth_shape shapes[] = {
+        {"width 512, 2,200 rows", 3, {1200, 1, 999}, {999, 1200, 1}, 512, 2, 8, 9, true},
+        {"width 509", 2, {9, 17}, {18, 5}, 509, 2, 8, 9, false},
+        {"width 512", 2, {9, 17}, {18, 5}, 512, 2, 8, 9, false},
+        {"width 768", 2, {9, 17}, {18, 5}, 768, 2, 8, 9, false},
+        {"width 1000", 2, {9, 17}, {18, 5}, 1000, 2, 8, 9, false},
+        {"width 1026", 2, {9, 17}, {18, 5}, 1026, 2, 8, 9, false},
+        {"width 4096", 2, {9, 17}, {18, 5}, 4096, 2, 8, 9, false},
+    };
+    for (fth_precision precision = FTH_FP32; precision <= FTH_PREC_BF16; precision++) {
+        fth_device *dev = open_gpu(precision);
+        if (!dev) skip();
+        fth_device *ref = open_ref();
+        int wrong = 0;
+        fth_op_case c;
+        for (size_t i = 0; fth_op_case_at(i, &c); i++) {
+            if (strncmp(c.name, "join", 4) != 0 || c.shape->n_sent != 0 || !strstr(c.name, only))
+                continue; /* each kind of join once */
+            for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+                if (shapes[k].large && strcmp(c.name, "join_norm dropout, bits") != 0) continue;
+                c.shape = &shapes[k];
+                const double tolerance = tolerance_of(&c, precision);
+                if (fth_harness_compare(ref, dev, &c, tolerance, FTH_TAIL_FREE) == FTH_OK) continue;
+                print_error("%s: %s\n", shapes[k].name, fth_error_message());
+                wrong++;
+            }
+        }
+        ref->backend->close(ref);
+        dev->backend->close(dev);
+        assert_int_equal(wrong, 0);
+    }
+}
+
 /* Products go over the whole capacity: an activation's tail must be finite, a gradient's 0. */
 static const char *wrong_tail(const fth_trial *t, const fth_op *op, double *const *result) {
     for (int k = 0; k < op->n_out; k++) {
@@ -286,9 +323,13 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     if (argc > 2) only = argv[2];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_zeroed),     cmocka_unit_test(sums_of_squares),
-        cmocka_unit_test(adam_agrees_with_ref), cmocka_unit_test(fp32_agrees_with_ref),
-        cmocka_unit_test(bf16_agrees_with_ref), cmocka_unit_test(tails_do_no_harm),
+        cmocka_unit_test(memory_is_zeroed),
+        cmocka_unit_test(sums_of_squares),
+        cmocka_unit_test(adam_agrees_with_ref),
+        cmocka_unit_test(fp32_agrees_with_ref),
+        cmocka_unit_test(bf16_agrees_with_ref),
+        cmocka_unit_test(tails_do_no_harm),
+        cmocka_unit_test(joins_of_all_widths_agree_with_ref),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

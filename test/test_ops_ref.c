@@ -198,6 +198,34 @@ static void comparison_finds_wrong_kernels(void **state) {
     }
 }
 
+/* One bit of dropout of the last row is wrong. */
+static fth_err flips_a_bit(fth_exec *ex, const fth_op *op) {
+    FTH_TRY(right(ex, op));
+    const fth_tensor *bits = op->kind == FTH_KIND_join || op->kind == FTH_KIND_join_norm
+                                 ? fth_arg(ex, op->out[JOIN_KEPT])
+                                 : NULL;
+    const int64_t last = bits ? fth_rows_now(ex, bits) - 1 : 0;
+    if (bits) ((uint8_t *)bits->data)[last * bits->ld] ^= 1;
+    return FTH_OK;
+}
+
+static void comparison_finds_wrong_bits(void **state) {
+    (void)state;
+    fth_device ref = device(fth_backend_ref(), FTH_F64, FTH_F64);
+    fth_backend table = *fth_backend_ref();
+    for (int kind = 0; kind < FTH_N_KINDS; kind++) table.kernel[kind] = flips_a_bit;
+    fth_device dev = device(&table, FTH_F64, FTH_F64);
+    fth_op_case c;
+    int found = 0;
+    for (size_t i = 0; fth_op_case_at(i, &c); i++) {
+        if (c.shape->n_sent == 0 || c.shape->large || !strstr(c.name, ", bits")) continue;
+        if (fth_harness_compare(&ref, &dev, &c, 1e-2, FTH_TAIL_KEPT) == FTH_OK)
+            fail_msg("%s: a wrong bit passes", c.name);
+        found++;
+    }
+    assert_true(found > 0);
+}
+
 /* A backward kernel that is right but for its sign must not pass. */
 static fth_err backward_sign(fth_exec *ex, const fth_op *op) {
     return op->backward ? wrong_sign(ex, op) : right(ex, op);
@@ -234,6 +262,7 @@ int main(void) {
         cmocka_unit_test(every_kind_has_a_case),
         cmocka_unit_test(other_dtypes_differ_by_rounding),
         cmocka_unit_test(comparison_finds_wrong_kernels),
+        cmocka_unit_test(comparison_finds_wrong_bits),
         cmocka_unit_test(differences_find_wrong_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,7 @@ verdict fine "$fathom" preflight $model --arch dec --method preln --decoder-laye
 # ---- bad input ----
 refuses 'nothing-here' "$fathom" preflight nothing-here
 refuses 'data' "$fathom" preflight data data
+refuses '--vocab 100: a data set has its own vocabulary' "$fathom" preflight data --vocab 100
 refuses 'heads 5' "$fathom" preflight data --d-model 32 --heads 5
 refuses 'did you mean --warmup-updates?' "$fathom" preflight data --warmup-update 4
 refuses '--restore-file' "$fathom" preflight data $model --restore-file short/checkpoints/last

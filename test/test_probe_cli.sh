@@ -21,12 +21,18 @@ header() {
     [ "$(head -n 1 "$1")" = "method,N,M,d,step,stack,index,$2" ] || fail "$1: $(head -n 1 "$1")"
 }
 
+# grid WHAT: a small one, for the analyses that have one
+grid() {
+    case $1 in surface | trajectory) echo --grid 3 ;; esac
+}
+
 # ---- one model and a batch file
 model=$models/postln-encdec
 batch=$model/batch.safetensors
 for what in gradnorm:gp,ga places:place,value lninput:ln,value similarity:other,value \
     sparsity:nonzero_pct surface:a,b,loss; do
-    "$fathom" probe "${what%%:*}" "$model" --batch "$batch" --grid 3 --out "${what%%:*}.csv" >out.txt 2>err.txt
+    # shellcheck disable=SC2046 # an option and its value, or nothing
+    "$fathom" probe "${what%%:*}" "$model" --batch "$batch" $(grid "${what%%:*}") --out "${what%%:*}.csv" >out.txt 2>err.txt
     header "${what%%:*}.csv" "${what#*:}"
     grep -q "${what%%:*}.csv: [0-9]* rows" out.txt || fail "no count of rows: $(cat out.txt)"
 done
@@ -59,7 +65,40 @@ refused 2 "cannot be given with --data" "$fathom" probe gradnorm "$model" --batc
 refused 2 "\-\-out" "$fathom" probe gradnorm "$model" --batch "$batch"
 refused 2 "no-folder is no folder" "$fathom" probe gradnorm "$model" --batch "$batch" --out no-folder/x.csv
 refused 2 "must be odd" "$fathom" probe surface "$model" --batch "$batch" --grid 4 --out x.csv
-refused 2 "is for update and trajectory" "$fathom" probe surface "$model" --batch "$batch" --init m --out x.csv
+for option in '--grid 5: .*surface trajectory' '--proj angle: .*trajectory' '--init m: .*update trajectory' \
+    '--embedding: .*similarity' '--split test: needs --data' '--sentences 5: needs --data'; do
+    # shellcheck disable=SC2086
+    refused 2 "fathom: $option" "$fathom" probe gradnorm "$model" --batch "$batch" ${option%%:*} --out x.csv
+done
+for option in '--lr 0.1' '--max-update 5' '--clip-norm 1' '--adam-betas 0.9,0.98'; do
+    # shellcheck disable=SC2086
+    refused 2 "^fathom: $option: needs --steps$" "$fathom" trace "$model" --batch "$batch" $option --out x.csv
+done
+# files that are something else are not written over; a table, an empty file or a pipe is
+printf 'notes of mine\n' >notes
+printf 'a,b\n1,2\n' >mine.csv
+for file in notes mine.csv; do
+    cp $file before
+    refused 2 "\-\-out $file: is there and is no table of fathom probe" "$fathom" probe gradnorm "$model" \
+        --batch "$batch" --out $file
+    cmp -s $file before || fail "$file was written over"
+done
+cp "$batch" batch.safetensors
+ln -s batch.safetensors link.safetensors
+refused 2 "\-\-out link.safetensors: is the file of --batch" "$fathom" trace "$model" --batch batch.safetensors \
+    --out link.safetensors
+cp -r "$model" own
+refused 2 "\-\-out own/model.safetensors: is the model" "$fathom" trace own --batch batch.safetensors \
+    --out own/model.safetensors
+cmp -s "$batch" batch.safetensors || fail "the batch was written over"
+: >new.csv
+for _ in 1 2; do "$fathom" probe gradnorm "$model" --batch "$batch" --out new.csv >out.txt; done
+cmp -s gradnorm.csv new.csv || fail "a table is not made anew"
+"$fathom" probe gradnorm "$model" --batch "$batch" --out /dev/stderr 2>&1 >out.txt | cat >piped
+cmp -s gradnorm.csv piped || fail "a table does not go to a pipe"
+"$fathom" trace "$model" --batch "$batch" --label-smoothing 0.1 --out t.safetensors
+"$fathom" trace "$model" --batch "$batch" --steps 0 --lr 0.1 --out t.safetensors
+rm t.safetensors
 refused 2 "places: method preln has no LN after" "$fathom" probe places "$models/preln-enc" \
     --batch "$models/preln-enc/batch.safetensors" --out x.csv
 refused 2 "lninput: method tfixup has no layer norm" "$fathom" probe lninput "$models/tfixup-dec" \
@@ -86,7 +125,8 @@ small="--encoder-layers 2 --decoder-layers 2 --d-model 16 --ffn-dim 24 --heads 2
 # shellcheck disable=SC2086
 "$fathom" train data --save-dir b --method postln $small >out.txt 2>err.txt
 for what in gradnorm places lninput similarity sparsity surface update trajectory; do
-    "$fathom" probe $what a b --data data --sentences 20 --grid 3 --out figures >out.txt 2>err.txt ||
+    # shellcheck disable=SC2046
+    "$fathom" probe $what a b --data data --sentences 20 $(grid $what) --out figures >out.txt 2>err.txt ||
         fail "$what: $(cat err.txt)"
     [ -s figures/$what.csv ] || fail "no $what.csv"
     if command -v gnuplot >/dev/null; then
@@ -140,6 +180,8 @@ refused 2 "that of the others is branchnorm" "$fathom" probe update b/checkpoint
 refused 2 "only 60 sentences" "$fathom" probe gradnorm a --data data --sentences 100 --out x.csv
 refused 2 "is probed with --batch" "$fathom" probe gradnorm "$models/postln-enc" --data data --out x.csv
 refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x.csv
+refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x/y
+[ ! -e x ] || fail "a failed call left a folder"
 mkdir nothing
 refused 2 "nothing: is no model" "$fathom" probe gradnorm a nothing --batch "$set_file" --out x.csv
 cp b/log.jsonl nothing
@@ -157,8 +199,10 @@ if command -v gnuplot >/dev/null; then
         "$fathom" probe $what --from figures --out drawn >out.txt 2>err.txt || fail "$what: $(cat err.txt)"
         cmp figures/$what.csv drawn/$what.csv || fail "$what.csv has other rows when it is read again"
         grep -q "branchnorm 2-2" drawn/$what.svg || fail "$what.svg does not name its models"
-        "$fathom" probe $what a --batch "$set_file" --grid 3 --out a.csv >out.txt 2>err.txt
-        "$fathom" probe $what b --batch "$set_file" --grid 3 --out b.csv >out.txt 2>err.txt
+        # shellcheck disable=SC2046
+        "$fathom" probe $what a --batch "$set_file" $(grid $what) --out a.csv >out.txt 2>err.txt
+        # shellcheck disable=SC2046
+        "$fathom" probe $what b --batch "$set_file" $(grid $what) --out b.csv >out.txt 2>err.txt
         "$fathom" probe $what --from a.csv --from b.csv --out both >out.txt 2>err.txt || fail "$what: $(cat err.txt)"
         cmp figures/$what.csv both/$what.csv || fail "$what: two tables are not one"
         grep -v ^branchnorm drawn/$what.csv | cmp - b.csv || fail "$what: models are mixed up"

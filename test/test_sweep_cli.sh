@@ -32,8 +32,8 @@ refuses 'its grid has 1000000 runs, must be at most 10000' 'data: d' 'seeds: [1,
     'lr: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]' 'dropout: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]' \
     'heads: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]' 'd-model: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]' \
     'ffn-dim: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]'
-refuses 'bad.yaml: --lrr: unknown option; did you mean --lr?' 'data: d' 'lrr: 1'
-refuses 'bad.yaml: --lr fast: must be' 'data: d' 'lr: [0.1, fast]'
+refuses 'bad.yaml:2: --lrr: unknown option; did you mean --lr?' 'data: d' 'lrr: 1'
+refuses 'bad.yaml:2: --lr fast: must be' 'data: d' 'lr: [0.1, fast]'
 refuses 'bad.yaml:2: method: there is no method postlm; did you mean postln?' 'data: d' 'method: [preln, postlm]'
 refuses 'bad.yaml:3: branchnorm.stepz 5: ' 'data: d' 'method: branchnorm' 'branchnorm.stepz: 5'
 refuses 'bad.yaml:3: branchnorm.growth: no run has the method branchnorm' 'data: d' 'method: preln' \
@@ -44,7 +44,7 @@ expect 2 "$fathom" sweep
 expect 2 "$fathom" sweep .
 printf 'data: nowhere\nlr: [0.1, 0.2]\n' >bad.yaml
 expect 2 "$fathom" sweep bad.yaml --out none
-grep -q 'bad.yaml: nowhere: is no data set' err || fail "a data set that is not there: $(cat err)"
+grep -q 'bad.yaml:1: nowhere: is no data set' err || fail "a data set that is not there: $(cat err)"
 expect 2 "$fathom" sweep bad.yaml --table --out none
 grep -q 'has no runs to make tables of' err || fail "tables of nothing: $(cat err)"
 [ ! -e none ] || fail "a refused sweep made a folder"
@@ -58,8 +58,21 @@ expect 2 "$fathom" sweep keys.yaml --dry-run --set heads
 grep -q -e '--set heads: must be KEY=VALUE' err || fail "--set without a value: $(cat err)"
 expect 2 "$fathom" sweep keys.yaml --dry-run --set base=other.yaml
 expect 2 "$fathom" sweep keys.yaml --dry-run --set lr=1 --set lr=2
-grep -q -e '--set:2: lr: given twice' err || fail "a key set twice: $(cat err)"
+grep -q -e '--set lr=2: lr is set twice' err || fail "a key set twice: $(cat err)"
 expect 2 "$fathom" sweep keys.yaml --dry-run --set heads=two
+# sets TEXT KEY=VALUE: what is wrong with it is said of --set, not of the file
+sets() {
+    expect 2 "$fathom" sweep keys.yaml --dry-run --set "$2"
+    grep -qF -- "fathom: --set $2: $1" err || fail "--set $2: $(cat err)"
+}
+sets '--heads two: must be' 'heads=two'
+sets '--headz: unknown option; did you mean --heads?' 'headz=2'
+sets 'method: there is no method postlm; did you mean postln?' 'method=[postln, postlm]'
+sets 'branchnorm.stepz 7: ' 'branchnorm.stepz=7'
+sets 'seeds x: must be whole numbers' 'seeds=[1, x]'
+sets 'not YAML: ' 'lr=[1'
+expect 2 "$fathom" sweep keys.yaml --set data=nowhere --out none
+grep -q -e '--set data=nowhere: nowhere: is no data set' err || fail "--set data: $(cat err)"
 
 # ---- a sweep that is never stopped ----
 # enough updates to be stopped in; the sanitizers need fewer for that, and the runs some to learn from their sources

@@ -53,6 +53,12 @@ expect 0 $train --save-dir judged --max-update 14 --validate-interval-updates 10
 [ "$(grep -c '"valid"' judged/log.jsonl)" -eq 2 ] || fail "a finished run was validated again"
 [ "$(wc -l < judged/log.jsonl)" -eq $((lines + 2)) ] || fail "a finished run did more than begin and end"
 
+# ---- a limit that the run is beyond ----
+expect 0 $train --save-dir judged --max-update 9 --validate-interval-updates 10
+grep -q 'judged is already at update 14, beyond --max-update 9; nothing is left to train' err ||
+    fail "a lowered --max-update: $(cat err)"
+! grep -q '14/9' err || fail "more updates than there are: $(cat err)"
+
 # ---- nobody else in the folder, and nothing lost in it ----
 $train --save-dir busy --max-update 100000 > /dev/null 2>&1 &
 child=$!
@@ -185,6 +191,9 @@ refuses 2 '--lr -1' $train --save-dir bad --lr -1
 refuses 2 '--lr abc' $train --save-dir bad --lr abc
 refuses 2 'did you mean --max-tokens?' $train --save-dir bad --max-token 3
 refuses 2 'did you mean "branchnorm"?' $train --save-dir bad --method branchnrom
+refuses 2 'did you mean "steps"? (fathom methods branchnorm lists all)' $train --save-dir bad --method-option stepz=5
+refuses 2 'method preln takes no options' "$fathom" train data $model --save-dir bad --method preln --method-option steps=5
+refuses 2 'did you mean "branchnorm"?' "$fathom" methods branchnrom
 refuses 2 'growth' $train --save-dir bad --method-option growth=cubic
 refuses 2 '--arch enc' "$fathom" train data --arch enc --save-dir bad
 refuses 1 '--memory-budget' $train --save-dir bad --memory-budget 10K
@@ -196,6 +205,19 @@ refuses 2 'latin:1' "$fathom" generate whole/checkpoints/best --input latin
 : > empty
 refuses 2 'empty' "$fathom" generate whole/checkpoints/best --input empty
 refuses 2 '--nbest 3' "$fathom" generate whole/checkpoints/best --input five --nbest 3 --beam 2
+for option in '--sampling-topk 5' '--sampling-topp 0.9' '--temperature 0.7' '--seed 3'; do
+    refuses 2 "$option: needs --sampling" "$fathom" generate whole/checkpoints/best --input five $option
+done
+expect 0 "$fathom" generate whole/checkpoints/best --input five --sampling --temperature 0.7 --seed 3
+"$fathom" generate --dump-config > generate.yaml
+expect 0 "$fathom" generate whole/checkpoints/best --config generate.yaml --input five
+refuses 2 '--min-len 9: must be at most --max-len-b 8' "$fathom" generate whole/checkpoints/best --input five \
+    --min-len 9 --max-len-b 8
+refuses 2 '--min-len 64: must be below the model'"'s max_positions 64" "$fathom" generate whole/checkpoints/best \
+    --input five --min-len 64
+for option in '--tokens-per-sample 32' '--context-window 8'; do
+    refuses 2 "$option: is for dec models" "$fathom" evaluate whole/checkpoints/best data $option
+done
 refuses 2 '--out' "$fathom" fold whole/checkpoints/best
 refuses 2 'preln' "$fathom" fold m-preln/checkpoints/last --out x
 if "$fathom" train data --device cuda --save-dir bad 2> err; then :; else grep -q cuda err || fail "--device cuda: $(cat err)"; fi

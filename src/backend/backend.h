@@ -8,10 +8,10 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 
-typedef enum fth_dtype { FTH_F64, FTH_F32, FTH_BF16 } fth_dtype;
+typedef enum fth_dtype { FTH_F64, FTH_F32, FTH_BF16, FTH_U8 } fth_dtype;
 
 static inline size_t fth_dtype_size(fth_dtype t) {
-    return t == FTH_F64 ? 8 : t == FTH_F32 ? 4 : 2;
+    return t == FTH_F64 ? 8 : t == FTH_F32 ? 4 : t == FTH_BF16 ? 2 : 1;
 }
 
 typedef enum fth_precision { FTH_FP32, FTH_PREC_BF16 } fth_precision;
@@ -27,13 +27,17 @@ typedef struct fth_device {
     fth_dtype real, full;
 } fth_device;
 
+static inline fth_dtype fth_dtype_of(const fth_device *dev, fth_class of) {
+    return of == FTH_REAL ? dev->real : of == FTH_FULL ? dev->full : FTH_U8;
+}
+
 /* A value as a kernel sees it. Pointers are fixed when the program is made. */
 typedef struct fth_tensor {
     void *data;      /* first element */
     int64_t ld;      /* elements from row to row (a view's base width) */
     int64_t rows;    /* FIXED extent: rows; else the capacity */
     int32_t width;   /* columns */
-    fth_dtype dtype; /* real, full; parameters: matrices real, vectors full */
+    fth_dtype dtype; /* real, full, bits; parameters: matrices real, vectors full */
     fth_extent extent;
 } fth_tensor;
 
@@ -115,6 +119,10 @@ struct fth_backend {
     /* Outputs of layer norms are made again for the backward in any case: where that takes no longer
      * than writing and reading them. */
     bool norms_again;
+    /* Joins write down which elements their dropout has kept, for the backward to read (JOIN_KEPT):
+     * where a bit of memory costs less than drawing twice. false: the operand does not exist for its
+     * kernels. */
+    bool keep_bits;
     /* Called when a program is made and freed: a place for captured graphs and the like. */
     fth_err (*prepare)(fth_exec *ex);
     void (*unprepare)(fth_exec *ex);

@@ -37,10 +37,6 @@ static int64_t largest_scratch(const fth_device *dev, const fth_graph *g,
     return most;
 }
 
-static fth_dtype dtype_of(const fth_device *dev, const fth_value *v) {
-    return v->class == FTH_REAL ? dev->real : dev->full;
-}
-
 static fth_err own(fth_program *p, int64_t bytes, void **out) {
     void **more = realloc(p->owned, sizeof *more * (size_t)(p->n_owned + 1));
     if (!more) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
@@ -79,7 +75,7 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
     *t = (fth_tensor){.ld = v->width,
                       .rows = v->extent == FTH_ROWS_FIXED ? v->rows : p->exec.capacity[v->extent],
                       .width = v->width,
-                      .dtype = dtype_of(dev, v),
+                      .dtype = fth_dtype_of(dev, v->class),
                       .extent = v->extent};
     const fth_arenas *arenas = spec->arenas;
     size_t size = fth_dtype_size(t->dtype);
@@ -116,7 +112,7 @@ static int64_t owned_bytes(const fth_device *dev, const fth_graph *g) {
     for (fth_val v = 1; v < g->n_values; v++) {
         const fth_value *x = &g->value[v];
         if ((x->storage == FTH_IN_STATE || x->storage == FTH_IN_CONST) && !x->base)
-            bytes += x->rows * x->width * (int64_t)fth_dtype_size(dtype_of(dev, x));
+            bytes += x->rows * x->width * (int64_t)fth_dtype_size(fth_dtype_of(dev, x->class));
     }
     return bytes;
 }
@@ -341,6 +337,7 @@ static double element(const char *data, fth_dtype dtype, int64_t i) {
         bits = (uint32_t)half << 16;
         memcpy(&f, &bits, sizeof f);
         return f;
+    case FTH_U8: return ((const unsigned char *)data)[i];
     }
     return NAN;
 }

@@ -123,3 +123,9 @@ int fth_folder_has(const char *folder, const char *name) {
     free(path);
     return there;
 }
+
+int fth_same_file(const char *a, const char *b) {
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}

@@ -30,5 +30,7 @@ fth_err fth_remove_tree(const char *path);
 int fth_file_exists(const char *path);
 /* The same of a name in a folder. */
 int fth_folder_has(const char *folder, const char *name);
+/* 1 when both names are those of one file that is there. */
+int fth_same_file(const char *a, const char *b);
 
 #endif

@@ -82,10 +82,13 @@ static fth_err add_flag(const fth_option *o, fth_str *out) {
                         word ? " " : "", word ? word : "");
 }
 
-/* What the option does, its bounds or choices where the flag does not show them, its default. */
+/* What the option does, its bounds or choices where the flag does not show them, its default: that of
+ * the table, or what the help has to say about it. */
 static fth_err add_about(const fth_option *o, fth_str *out) {
+    static const char mark[] = "; default: ";
     const fth_option_rule *r = &o->rule;
-    FTH_TRY(fth_str_addf(out, "%s", o->help));
+    const char *words = strstr(o->help, mark);
+    FTH_TRY(fth_str_add(out, o->help, words ? (size_t)(words - o->help) : strlen(o->help)));
     if (r->has_low || r->has_high || (r->choices && value_word(o) != r->choices)) {
         FTH_TRY(fth_str_addf(out, "; "));
         FTH_TRY(fth_option_add_bounds(o, out));
@@ -93,13 +96,16 @@ static fth_err add_about(const fth_option *o, fth_str *out) {
     if (o->kind == FTH_OPTION_LIST) FTH_TRY(fth_str_addf(out, "; may be repeated"));
     if (o->kind == FTH_OPTION_BOOL)
         return fth_str_addf(out, " (default %s)", strcmp(o->standard, "true") == 0 ? "on" : "off");
+    if (words) return fth_str_addf(out, " (default: %s)", words + sizeof mark - 1);
     return fth_str_addf(out, " (%s%s)", *o->standard ? "default " : "no default", o->standard);
 }
 
-/* The length of what stays on one line: a word, or a short remark in parentheses. */
+/* The length of what stays on one line: a word, or a short remark in parentheses with the sign behind
+ * it. */
 static size_t piece_length(const char *text) {
     size_t remark = *text == '(' ? strcspn(text, ")") + 1 : 0;
-    return remark && remark <= 30 && text[remark - 1] ? remark : strcspn(text, " ");
+    if (!remark || remark > 30 || !text[remark - 1]) return strcspn(text, " ");
+    return remark + strcspn(text + remark, " ");
 }
 
 /* Appends text from column on, broken at blanks. at is the column reached so far. */

@@ -1,5 +1,5 @@
-/* option_value.h: the value of one option, from text and to text. Used by options.c and
- * option_text.c only. */
+/* option_value.h: the value of one option, from text and to text. Used by the files
+ * that make up options.h and option_uses.h only. */
 #ifndef FTH_BASE_OPTION_VALUE_H
 #define FTH_BASE_OPTION_VALUE_H
 

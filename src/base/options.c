@@ -12,6 +12,7 @@ typedef struct place {
     const fth_option *option; /* NULL: no such option */
     void *field;
     bool *set;
+    const char **typed;
 } place;
 
 /* One option of the command line, to be applied after the files. */
@@ -34,7 +35,7 @@ typedef struct command_line {
 } command_line;
 
 static place place_of(const fth_option_group *g, size_t i) {
-    return (place){&g->table[i], (char *)g->values + g->table[i].offset, &g->set[i]};
+    return (place){&g->table[i], (char *)g->values + g->table[i].offset, &g->set[i], &g->typed[i]};
 }
 
 static place find(const fth_option_group *groups, size_t n, const char *name, size_t length) {
@@ -191,6 +192,7 @@ static fth_err apply_assignments(const command_line *c) {
         fth_err err = fth_option_set(a->at.option, a->at.field, a->text, &c->parsed->arena);
         if (err) return fth_fail_in(err, "%.*s %.100s", (int)a->flag_length, a->flag, a->text);
         *a->at.set = true;
+        *a->at.typed = a->text;
     }
     return FTH_OK;
 }
@@ -215,7 +217,8 @@ static fth_err make_room(command_line *c, size_t argc) {
     if (!c->parsed->positionals || !c->assignments || !c->files) return no_memory();
     for (size_t g = 0; g < c->n_groups; g++) {
         c->groups[g].set = fth_arena_alloc(arena, c->groups[g].count * sizeof(bool));
-        if (!c->groups[g].set) return no_memory();
+        c->groups[g].typed = fth_arena_alloc(arena, c->groups[g].count * sizeof(char *));
+        if (!c->groups[g].set || !c->groups[g].typed) return no_memory();
     }
     return FTH_OK;
 }
@@ -240,10 +243,23 @@ void fth_parsed_fini(fth_parsed *parsed) {
     *parsed = (fth_parsed){0};
 }
 
-bool fth_option_was_set(const fth_option_group *groups, size_t n, const char *field) {
+/* The group of the field, NULL: none has it; *at: its place there. */
+static const fth_option_group *group_of(const fth_option_group *groups, size_t n, const char *field,
+                                        size_t *at) {
     for (size_t g = 0; g < n; g++)
-        for (size_t i = 0; i < groups[g].count; i++)
-            if (strcmp(groups[g].table[i].field, field) == 0)
-                return groups[g].set && groups[g].set[i];
-    return false;
+        for (*at = 0; *at < groups[g].count; ++*at)
+            if (strcmp(groups[g].table[*at].field, field) == 0) return &groups[g];
+    return NULL;
+}
+
+bool fth_option_was_set(const fth_option_group *groups, size_t n, const char *field) {
+    size_t i;
+    const fth_option_group *g = group_of(groups, n, field, &i);
+    return g && g->set && g->set[i];
+}
+
+const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field) {
+    size_t i;
+    const fth_option_group *g = group_of(groups, n, field, &i);
+    return g && g->typed ? g->typed[i] : NULL;
 }

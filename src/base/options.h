@@ -22,7 +22,8 @@
  *     LIST    fth_list       text; the flag may be repeated, YAML has [a, b] or {k: v} for "k=v"
  *     SIZE    uint64_t       bytes; 8G, 512M, 1.5T, 4096 (K = 1024 and so on)
  *
- * The default "" of an I64, F64, SIZE or CHOICE means: none; the value is 0 or "" until it is set.
+ * The default "" of an I64, F64, SIZE or CHOICE means: none; the value is 0 or "" until it is set. What
+ * then counts stands at the end of its help, for --help to show: "threads; default: one for each core".
  *
  * Values come from the defaults, then from each --config FILE in turn, then from the command line,
  * which wins no matter where its options stand. A list that is set replaces the list that came from
@@ -84,8 +85,9 @@ typedef struct fth_option_group {
     const char *title;
     const fth_option *table; /* [count] */
     size_t count;
-    void *values; /* the struct */
-    bool *set;    /* [count], by fth_options_parse: given by a file or on the command line */
+    void *values;       /* the struct */
+    bool *set;          /* [count], by fth_options_parse: given by a file or on the command line */
+    const char **typed; /* [count], by fth_options_parse: the value on the command line, or NULL */
 } fth_option_group;
 
 #define FTH_OPTION_TYPE_I64    int64_t
@@ -108,7 +110,7 @@ typedef struct fth_option_group {
     static inline fth_option_group type##_group(type *values) {                                    \
         typedef type options_here;                                                                 \
         static const fth_option table[] = {LINES(FTH_OPTION_ROW)};                                 \
-        return (fth_option_group){title, table, sizeof table / sizeof *table, values, NULL};       \
+        return (fth_option_group){title, table, sizeof table / sizeof *table, values, NULL, NULL}; \
     }
 
 /* What a verb says about itself in --help. */
@@ -136,6 +138,9 @@ void fth_parsed_fini(fth_parsed *parsed);
 
 /* Was the option of this field given by a file or on the command line? */
 bool fth_option_was_set(const fth_option_group *groups, size_t n, const char *field);
+
+/* The value that the option of this field has on the command line, NULL where it is not there. */
+const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field);
 
 /* Appends all values as YAML that reads back as the same values. */
 fth_err fth_options_dump(const fth_option_group *groups, size_t n, fth_str *out);

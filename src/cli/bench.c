@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "backend/device/device.h"
+#include "base/option_uses.h"
 #include "cli/verb.h"
 
 double fth_bench_now(void) {
@@ -75,13 +76,37 @@ fth_err fth_bench_config(const fth_bench *b, fth_config *out) {
     return FTH_OK;
 }
 
-static fth_err run_part(const fth_bench *b, const char *part) {
+/* groups: of bench, model, device. */
+static fth_err check(const fth_bench *b, const char *part, const fth_option_group *groups) {
+    static const fth_option_use uses[] = {
+        {"vocab", " train generate "}, {"sentence_length", " train generate "},
+        {"max_tokens", " train "},     {"updates", " train "},
+        {"memory_budget", " train "},  {"telemetry", " train "},
+        {"batch", " generate "},       {"beam", " generate "},
+        {"length", " generate "},      {"repeats", " generate "},
+        {"tokens", " generate "},      {"quantize", " generate "},
+        {"shape", " gemm "},           {"profile", " train generate "}};
+    const bool gemm = strcmp(part, "gemm") == 0;
     if (b->folder && strcmp(part, "generate") != 0)
         return fth_fail(FTH_USAGE, "bench %s %s: only bench generate takes a model", part,
                         b->folder);
-    if (strcmp(part, "train") == 0) return fth_bench_train(b);
-    if (strcmp(part, "generate") == 0) return fth_bench_generate(b);
-    if (strcmp(part, "gemm") == 0) return fth_bench_gemm(b);
+    FTH_TRY(fth_check_uses(groups, 1, uses, sizeof uses / sizeof *uses, part));
+    if (b->folder) FTH_TRY(fth_refuse_option(groups, 1, "vocab", "MODEL has its own vocabulary"));
+    if (b->folder) FTH_TRY(fth_refuse_group(&groups[1], "MODEL has its own shape"));
+    return gemm ? fth_refuse_group(&groups[1], "gemm has no model, only --shape") : FTH_OK;
+}
+
+static fth_err run_part(const fth_bench *b, const char *part, const fth_option_group *groups) {
+    static const struct {
+        const char *name;
+        fth_err (*run)(const fth_bench *b);
+    } parts[] = {
+        {"train", fth_bench_train}, {"generate", fth_bench_generate}, {"gemm", fth_bench_gemm}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strcmp(part, parts[i].name) != 0) continue;
+        FTH_TRY(check(b, part, groups));
+        return parts[i].run(b);
+    }
     return fth_fail(FTH_USAGE, "bench %s: must be train, generate or gemm", part);
 }
 
@@ -104,7 +129,7 @@ fth_err fth_verb_bench(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         const fth_bench b = {&options, &model, &device,
                              parsed.n_positionals > 1 ? parsed.positionals[1] : NULL};
-        err = run_part(&b, parsed.positionals[0]);
+        err = run_part(&b, parsed.positionals[0], groups);
     }
     fth_parsed_fini(&parsed);
     return err;

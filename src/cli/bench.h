@@ -11,7 +11,7 @@
     X(I64, updates, "10", FTH_RANGE(1, 1000000), "train: updates to time, after two to warm up")   \
     X(SIZE, memory_budget, "", FTH_ANY, "train: as in fathom train")                               \
     X(BOOL, telemetry, "false", FTH_ANY,                                                           \
-      "train: time measured updates too, in turn with plain ones (train's --telemetry)")           \
+      "train: time measured updates too, in turn with plain ones, as train --telemetry has them")  \
     X(I64, batch, "32", FTH_RANGE(1, 65536), "generate: sentences at once")                        \
     X(I64, beam, "1", FTH_RANGE(1, 256), "generate: hypotheses kept; 1: greedy")                   \
     X(I64, length, "32", FTH_RANGE(2, 65535),                                                      \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/option_uses.h"
 #include "cli/verb.h"
 #include "data/describe.h"
 #include "data/folder.h"
@@ -11,7 +12,7 @@
 #define DATA_OPTIONS(X)                                                                            \
     X(BOOL, json, "false", FTH_ANY, "info: print dataset.json")                                    \
     X(CHOICE, split, "train", FTH_CHOICES("train|valid|test"), "show: of which split")             \
-    X(I64, first, "0", FTH_MIN(0), "show: number of the first sentence, from 0")                   \
+    X(I64, first, "0", FTH_MIN(0), "show: the first sentence, counted from 0")                     \
     X(I64, count, "10", FTH_MIN(1), "show: how many")                                              \
     X(CHOICE, as, "text", FTH_CHOICES("text|pieces|ids"), "show: how tokens are written")
 FTH_OPTIONS(data_options, "data", DATA_OPTIONS)
@@ -61,11 +62,18 @@ end:
     return err;
 }
 
-static fth_err run(const char *what, const char *path, const data_options *o) {
+static fth_err run(const char *what, const char *path, const data_options *o,
+                   const fth_option_group *group) {
+    static const fth_option_use uses[] = {{"json", " info "},
+                                          {"split", " show "},
+                                          {"first", " show "},
+                                          {"count", " show "},
+                                          {"as", " show "}};
     static const char *const words[] = {"info", "show", "check"};
     int which = 0;
     while (which < 3 && strcmp(words[which], what) != 0) which++;
     if (which == 3) return fth_fail(FTH_USAGE, "data %s: must be info, show or check", what);
+    FTH_TRY(fth_check_uses(group, 1, uses, sizeof uses / sizeof *uses, what));
     fth_folder folder;
     FTH_TRY(fth_folder_open(&folder, path));
     fth_err err = which == 0   ? info(&folder, o)
@@ -86,7 +94,8 @@ fth_err fth_verb_data(int argc, char **argv) {
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, 1, argc, argv, &parsed, &done);
-    if (err == FTH_OK && !done) err = run(parsed.positionals[0], parsed.positionals[1], &options);
+    if (err == FTH_OK && !done)
+        err = run(parsed.positionals[0], parsed.positionals[1], &options, groups);
     fth_parsed_fini(&parsed);
     return err;
 }

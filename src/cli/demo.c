@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/scratch.h"
 #include "base/str.h"
 #include "cli/plot.h"
 #include "cli/verb.h"
@@ -23,7 +24,8 @@ FTH_OPTIONS(demo_options, "demo", DEMO_OPTIONS)
 typedef struct demo {
     const demo_options *o;
     char src[3], tgt[3];
-    fth_arena arena; /* of the words of commands */
+    fth_arena arena;   /* of the words of commands */
+    fth_new_dirs made; /* for --out */
 } demo;
 
 /* A piece of text that lives as long as the demo. */
@@ -218,7 +220,7 @@ static fth_err run(demo *d) {
         return fth_fail(FTH_USAGE, "--pair %.40s: must be two languages, as en-de", pair);
     memcpy(d->src, pair, 2);
     memcpy(d->tgt, pair + 3, 2);
-    FTH_TRY(fth_make_dirs(d->o->out));
+    FTH_TRY(fth_new_dirs_make(&d->made, d->o->out));
     FTH_TRY(make_data(d));
     const fth_method *deep = fth_method_find(FTH_DEFAULT_METHOD), *plain = fth_method_plain();
     FTH_TRY(train_and_translate(d, deep));
@@ -248,6 +250,7 @@ fth_err fth_verb_demo(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         demo d = {.o = &options};
         err = run(&d);
+        fth_new_dirs_fini(&d.made);
         fth_arena_fini(&d.arena);
     }
     fth_parsed_fini(&parsed);

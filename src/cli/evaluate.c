@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/device/device.h"
+#include "base/option_uses.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
 #include "data/folder.h"
@@ -57,6 +58,21 @@ static fth_err check_data(const work *w, const char *path) {
     return FTH_OK;
 }
 
+/* Blocks are of language models. */
+static fth_err check_blocks(const fth_config *c, const evaluate_options *o,
+                            const fth_option_group *groups, size_t n) {
+    static const char *const blocks[] = {"tokens_per_sample", "context_window", NULL};
+    if (c->arch != FTH_DEC)
+        return fth_refuse_options(groups, n, blocks, "is for dec models, this one is encdec");
+    if (o->context_window >= o->tokens_per_sample)
+        return fth_fail(FTH_USAGE, "--context-window %lld: must be below --tokens-per-sample %lld",
+                        (long long)o->context_window, (long long)o->tokens_per_sample);
+    if (o->tokens_per_sample > c->max_positions)
+        return fth_fail(FTH_USAGE, "--tokens-per-sample %lld: the model has max_positions %d",
+                        (long long)o->tokens_per_sample, c->max_positions);
+    return FTH_OK;
+}
+
 static void print_result(const work *w, const evaluate_options *o, const fth_eval *e) {
     double nll = e->nll;
     int64_t units = e->tokens;
@@ -80,23 +96,18 @@ static void print_result(const work *w, const evaluate_options *o, const fth_eva
 }
 
 static fth_err evaluate(work *w, const char *folder, const char *data, const evaluate_options *o,
-                        const fth_device_options *d) {
+                        const fth_device_options *d, const fth_option_group *groups, size_t n) {
     FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
     FTH_TRY(fth_folder_open(&w->folder, data));
     FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
     FTH_TRY(check_data(w, data));
+    FTH_TRY(check_blocks(&w->model.config, o, groups, n));
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, o->quantize));
     FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, false, &w->arenas));
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
     bool lm = w->model.config.arch == FTH_DEC;
-    if (lm && o->context_window >= o->tokens_per_sample)
-        return fth_fail(FTH_USAGE, "--context-window %lld: must be below --tokens-per-sample %lld",
-                        (long long)o->context_window, (long long)o->tokens_per_sample);
     int64_t len = lm ? o->tokens_per_sample : o->max_tokens;
-    if (lm && len > w->model.config.max_positions)
-        return fth_fail(FTH_USAGE, "--tokens-per-sample %lld: the model has max_positions %d",
-                        (long long)len, w->model.config.max_positions);
     FTH_TRY(fth_evaluator_init(&w->evaluator, &w->model, w->device, &w->arenas, NULL,
                                (int32_t)o->max_tokens, len));
     fth_eval_spec spec = {.update = w->model.config.step,
@@ -122,7 +133,8 @@ fth_err fth_verb_evaluate(int argc, char **argv) {
     fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         work w = {0};
-        err = evaluate(&w, parsed.positionals[0], parsed.positionals[1], &options, &device);
+        err = evaluate(&w, parsed.positionals[0], parsed.positionals[1], &options, &device, groups,
+                       2);
         fth_evaluator_fini(&w.evaluator);
         if (w.device) fth_arenas_free(w.device, &w.arenas);
         fth_device_close(w.device);

@@ -9,6 +9,7 @@
 #include "backend/device/device.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/option_uses.h"
 #include "base/writer.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
@@ -25,9 +26,9 @@
     X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line")                             \
     X(F64, lenpen, "1", FTH_ANY, "the score is divided by length^lenpen")                          \
     X(F64, unkpen, "0", FTH_ANY, "taken off the score of the unknown word")                        \
-    X(F64, max_len_a, "0", FTH_MIN(0), "at most a * source tokens + b tokens")                     \
+    X(F64, max_len_a, "0", FTH_MIN(0), "an output has at most a * source tokens + b tokens")       \
     X(I64, max_len_b, "200", FTH_MIN(0), "the b of it")                                            \
-    X(I64, min_len, "0", FTH_MIN(0), "tokens before the end symbol at least")                      \
+    X(I64, min_len, "0", FTH_MIN(0), "fewest tokens before the end symbol")                        \
     X(I64, no_repeat_ngram_size, "0", FTH_MIN(0), "no run of so many tokens twice; 0: off")        \
     X(BOOL, sampling, "false", FTH_ANY, "draw tokens instead of searching; --beam samples a line") \
     X(I64, sampling_topk, "0", FTH_MIN(0), "draw from the k likeliest tokens; 0: all")             \
@@ -174,7 +175,7 @@ static fth_err generate_all(work *w, fth_lines *text, fth_lines *prefix, chunk *
 }
 
 static fth_err run_lines(work *w) {
-    const fth_text_file input = {strcmp(w->o->input, "-") == 0 ? "/dev/stdin" : w->o->input,
+    const fth_text_file input = {w->o->input,
                                  strcmp(w->o->input, "-") == 0 ? "standard input" : w->o->input};
     const fth_text_file begin = {w->o->prefix, w->o->prefix};
     fth_lines *text = NULL, *prefix = NULL;
@@ -269,14 +270,34 @@ static fth_generator_spec spec_of(const work *w) {
                                 .tgt = w->tgt};
 }
 
+static fth_err check(const generate_options *o, const fth_option_group *groups, size_t n) {
+    static const char *const drawing[] = {"sampling_topk", "sampling_topp", "temperature", "seed",
+                                          NULL};
+    if (!o->sampling) FTH_TRY(fth_refuse_options(groups, n, drawing, "needs --sampling"));
+    if (o->nbest > o->beam)
+        return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld", (long long)o->nbest,
+                        (long long)o->beam);
+    if (o->max_len_a <= 0 && o->min_len > o->max_len_b)
+        return fth_fail(FTH_USAGE, "--min-len %lld: must be at most --max-len-b %lld",
+                        (long long)o->min_len, (long long)o->max_len_b);
+    return FTH_OK;
+}
+
+/* The end symbol takes the last position. */
+static fth_err check_length(const work *w) {
+    for (int i = 0; i < w->n_models; i++)
+        if (w->o->min_len >= w->model[i].config.max_positions)
+            return fth_fail(FTH_USAGE, "--min-len %lld: must be below the model's max_positions %d",
+                            (long long)w->o->min_len, w->model[i].config.max_positions);
+    return FTH_OK;
+}
+
 static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *d) {
-    if (w->o->nbest > w->o->beam)
-        return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld",
-                        (long long)w->o->nbest, (long long)w->o->beam);
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, w->o->quantize));
     for (size_t i = 0; i < parsed->n_positionals; i++)
         FTH_TRY(load_model(w, parsed->positionals[i], (int)i));
+    FTH_TRY(check_length(w));
     FTH_TRY(load_tokenizers(w, parsed->positionals[0]));
     fth_generator_model models[MAX_MODELS];
     for (int i = 0; i < w->n_models; i++)
@@ -324,7 +345,8 @@ fth_err fth_verb_generate(int argc, char **argv) {
     fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         work w = {.o = &options};
-        err = run(&w, &parsed, &device);
+        err = check(&options, groups, 2);
+        if (err == FTH_OK) err = run(&w, &parsed, &device);
         work_fini(&w);
     }
     fth_parsed_fini(&parsed);

@@ -17,7 +17,7 @@ FTH_OPTIONS(fth_device_options, "device", DEVICE_OPTIONS)
 /* Of verbs that only run models. */
 #define QUANTIZE_OPTIONS(X)                                                                        \
     X(CHOICE, quantize, "none", FTH_CHOICES("none|int8"),                                          \
-      "int8: weights of linear maps in 8 bits, a quarter of the memory to read (device cpu)")
+      "int8: weights of linear maps in 8 bits, a quarter of the memory to read; device cpu only")
 
 #define OPTIMISER_OPTIONS(X)                                                                       \
     X(F64, lr, "0.0005", FTH_ABOVE(0), "peak learning rate")                                       \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "cli/guard.h"
 #include "cli/verb.h"
 
 static const struct verb {
@@ -69,6 +70,7 @@ static fth_err run(int argc, char **argv) {
 int main(int argc, char **argv) {
     /* a file beyond the limit is an error of write, which says what failed */
     signal(SIGXFSZ, SIG_IGN);
+    fth_guard();
     fth_err err = run(argc, argv);
     /* a full disk may show itself only now; results that are not there must not look like success */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "backend/device/device.h"
+#include "base/option_uses.h"
 #include "base/str.h"
 #include "cli/train_options.h"
 #include "cli/verb.h"
@@ -125,8 +126,11 @@ fth_err fth_verb_preflight(int argc, char **argv) {
     fth_err err = fth_verb_options(&usage, groups, FTH_RUN_GROUPS + 1, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         for (int i = 0; i < FTH_RUN_GROUPS; i++) run.groups[i] = groups[i + 1];
-        err = fth_run_spec_from_options(&run, &spec);
-        spec.data = parsed.n_positionals ? parsed.positionals[0] : NULL;
+        const bool has_data = parsed.n_positionals > 0;
+        if (has_data)
+            err = fth_refuse_option(groups, 1, "vocab", "a data set has its own vocabulary");
+        if (err == FTH_OK) err = fth_run_spec_from_options(&run, &spec);
+        spec.data = has_data ? parsed.positionals[0] : NULL;
         if (err == FTH_OK) err = fly(&spec, &run.device, &own);
     }
     fth_parsed_fini(&parsed);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/option_uses.h"
 #include "cli/verb.h"
 #include "data/describe.h"
 
@@ -15,16 +16,16 @@
     X(LIST, train_tsv, "", FTH_SHOWN_AS("FILE"), "training pairs as lines of source<TAB>target")   \
     X(LIST, train_jsonl, "", FTH_SHOWN_AS("FILE"), "training pairs as JSON lines")                 \
     X(LIST, train_text, "", FTH_SHOWN_AS("FILE"), "plain text, for a language model")              \
-    X(LIST, valid_src, "", FTH_SHOWN_AS("FILE"), "the same for validation")                        \
-    X(LIST, valid_tgt, "", FTH_SHOWN_AS("FILE"), "")                                               \
-    X(LIST, valid_tsv, "", FTH_SHOWN_AS("FILE"), "")                                               \
-    X(LIST, valid_jsonl, "", FTH_SHOWN_AS("FILE"), "")                                             \
-    X(LIST, valid_text, "", FTH_SHOWN_AS("FILE"), "")                                              \
-    X(LIST, test_src, "", FTH_SHOWN_AS("FILE"), "the same for the test set")                       \
-    X(LIST, test_tgt, "", FTH_SHOWN_AS("FILE"), "")                                                \
-    X(LIST, test_tsv, "", FTH_SHOWN_AS("FILE"), "")                                                \
-    X(LIST, test_jsonl, "", FTH_SHOWN_AS("FILE"), "")                                              \
-    X(LIST, test_text, "", FTH_SHOWN_AS("FILE"), "")                                               \
+    X(LIST, valid_src, "", FTH_SHOWN_AS("FILE"), "source of the validation pairs")                 \
+    X(LIST, valid_tgt, "", FTH_SHOWN_AS("FILE"), "target of the validation pairs")                 \
+    X(LIST, valid_tsv, "", FTH_SHOWN_AS("FILE"), "validation pairs as lines of source<TAB>target") \
+    X(LIST, valid_jsonl, "", FTH_SHOWN_AS("FILE"), "validation pairs as JSON lines")               \
+    X(LIST, valid_text, "", FTH_SHOWN_AS("FILE"), "plain text for validation")                     \
+    X(LIST, test_src, "", FTH_SHOWN_AS("FILE"), "source of the test pairs")                        \
+    X(LIST, test_tgt, "", FTH_SHOWN_AS("FILE"), "target of the test pairs")                        \
+    X(LIST, test_tsv, "", FTH_SHOWN_AS("FILE"), "test pairs as lines of source<TAB>target")        \
+    X(LIST, test_jsonl, "", FTH_SHOWN_AS("FILE"), "test pairs as JSON lines")                      \
+    X(LIST, test_text, "", FTH_SHOWN_AS("FILE"), "plain text for the test")                        \
     X(STR, json_source, "source", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the source")        \
     X(STR, json_target, "target", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the target")        \
     X(STR, json_references, "references", FTH_SHOWN_AS("KEY"),                                     \
@@ -125,7 +126,25 @@ static fth_err describe_text(const text_options *o, fth_prepare *p, fth_arena *a
     return FTH_OK;
 }
 
-static fth_err describe_vocabulary(const vocabulary_options *o, int size_was_set, fth_prepare *p) {
+/* A tokenizer that is there has all this in it. */
+static fth_err check_tokenizer(const vocabulary_options *o, const fth_option_group *groups) {
+    static const char *const made[] = {
+        "model_type",   "vocab_size",    "character_coverage", "byte_fallback",
+        "user_symbols", "normalization", "tokenizer_sample",   NULL};
+    const size_t n = o->tokenizer.count;
+    if (n > 2) return fth_fail(FTH_USAGE, "--tokenizer is given %zu times; two are the most", n);
+    if (n == 0) return FTH_OK;
+    FTH_TRY(fth_refuse_options(groups, N_GROUPS, made,
+                               "is for a new tokenizer; cannot be given with --tokenizer"));
+    if (n == 1 && (o->separate || !o->joint))
+        return fth_fail(FTH_USAGE, "--separate: needs --tokenizer twice, for source and target");
+    return FTH_OK;
+}
+
+static fth_err describe_vocabulary(const vocabulary_options *o, const fth_option_group *groups,
+                                   fth_prepare *p) {
+    FTH_TRY(check_tokenizer(o, groups));
+    bool size_was_set = fth_option_was_set(groups, N_GROUPS, "vocab_size");
     int whole = strcmp(o->model_type, "word") == 0 || strcmp(o->model_type, "char") == 0;
     int automatic = strcmp(o->normalization, "auto") == 0;
     p->tokenizer = (fth_tokenizer_spec){
@@ -138,9 +157,6 @@ static fth_err describe_vocabulary(const vocabulary_options *o, int size_was_set
     };
     p->separate = o->separate || !o->joint;
     p->sample_bytes = o->tokenizer_sample;
-    if (o->tokenizer.count > 2)
-        return fth_fail(FTH_USAGE, "--tokenizer is given %zu times; two are the most",
-                        o->tokenizer.count);
     for (size_t i = 0; i < o->tokenizer.count; i++) p->tokenizer_path[i] = o->tokenizer.items[i];
     return FTH_OK;
 }
@@ -200,8 +216,7 @@ static fth_err run(const text_options *text, const vocabulary_options *vocabular
                      .log = &log};
     if (!o->out[0]) return fth_fail(FTH_USAGE, "--out FOLDER is missing");
     FTH_TRY(describe_text(text, &p, arena));
-    FTH_TRY(
-        describe_vocabulary(vocabulary, fth_option_was_set(groups, N_GROUPS, "vocab_size"), &p));
+    FTH_TRY(describe_vocabulary(vocabulary, groups, &p));
     p.about = options_json(groups, N_GROUPS);
     fth_err err = fth_prepare_run(&p);
     json_decref(p.about);

@@ -8,6 +8,8 @@
 #include "backend/device/device.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/option_uses.h"
+#include "base/scratch.h"
 #include "cli/groups.h"
 #include "cli/probe_figure.h"
 #include "cli/verb.h"
@@ -29,7 +31,7 @@
     X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
       "tokens of each side that are looked at together; bounds the memory")                        \
     X(I64, update, "", FTH_MIN(1),                                                                 \
-      "number of the update whose schedule is used; default: the model's step, at least 1")        \
+      "number of the update whose schedule is used; default: the model's step, or 1")              \
     X(F64, label_smoothing, "0", FTH_BELOW(0, 1), "share of the target spread over all words")     \
     X(BOOL, dropout, "false", FTH_ANY,                                                             \
       "leave the model's dropouts on, with masks drawn by --seed")                                 \
@@ -43,12 +45,14 @@ FTH_OPTIONS(probe_options, "probe", PROBE_OPTIONS)
 /* One call. */
 typedef struct call {
     const probe_options *o;
+    const fth_option_group *groups; /* [2] of probe and device */
     const fth_analysis *what;
     const char **models; /* [n] */
     int32_t n;
-    bool folder;    /* --out is one */
-    char *batch;    /* the probe set */
-    bool temporary; /* it goes when the work is done */
+    bool folder;       /* --out is one */
+    char *batch;       /* the probe set */
+    bool temporary;    /* it goes when the work is done */
+    fth_new_dirs made; /* for --out */
     fth_log log;
     fth_probe_spec spec;
     fth_table table;
@@ -59,12 +63,25 @@ static fth_err check_from(const call *c) {
     const probe_options *o = c->o;
     if (c->n > 0)
         return fth_fail(FTH_USAGE, "%s: --from draws tables, it takes no models", c->models[0]);
-    if (o->batch[0] || o->data[0])
-        return fth_fail(FTH_USAGE, "--%s: cannot be given with --from",
-                        o->batch[0] ? "batch" : "data");
+    static const char *const of_measuring[] = {
+        "batch",           "data",    "split",     "sentences", "seed", "max_tokens", "update",
+        "label_smoothing", "dropout", "embedding", "grid",      "proj", "init",       "device",
+        "precision",       "threads", NULL};
+    FTH_TRY(fth_refuse_options(c->groups, 2, of_measuring, "cannot be given with --from"));
     if (!c->folder)
         return fth_fail(FTH_USAGE, "--out %s: must be a folder, for the figures", o->out);
     return FTH_OK;
+}
+
+/* Options of other analyses, or of sets that are drawn. */
+static fth_err check_uses(const call *c) {
+    static const fth_option_use uses[] = {{"embedding", " similarity "},
+                                          {"grid", " surface trajectory "},
+                                          {"proj", " trajectory "},
+                                          {"init", " update trajectory "}};
+    static const char *const of_draw[] = {"split", "sentences", NULL};
+    FTH_TRY(fth_check_uses(c->groups, 1, uses, sizeof uses / sizeof *uses, c->what->name));
+    return c->o->data[0] ? FTH_OK : fth_refuse_options(c->groups, 1, of_draw, "needs --data");
 }
 
 static fth_err check(const call *c) {
@@ -80,9 +97,7 @@ static fth_err check(const call *c) {
     if (o->grid % 2 == 0)
         return fth_fail(FTH_USAGE, "--grid %lld: must be odd, so that the middle is a point",
                         (long long)o->grid);
-    if (o->init[0] && !c->what->series)
-        return fth_fail(FTH_USAGE, "--init %s: is for update and trajectory", o->init);
-    return FTH_OK;
+    return check_uses(c);
 }
 
 static bool is_folder(const char *path) {
@@ -104,6 +119,19 @@ static fth_err check_parent(const char *path) {
         err = fth_fail(FTH_USAGE, "--out %s: %s is no folder", path, parent);
     free(parent);
     return err;
+}
+
+/* A table may be made anew, another file of the user may not be lost. Devices and pipes are fine. */
+static fth_err check_file(const char *path) {
+    static const char head[] = "method,N,M,d,step,stack,index,"; /* CONTRACTS 5 */
+    char begin[sizeof head];
+    struct stat s;
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size == 0) return check_parent(path);
+    FILE *f = fopen(path, "r");
+    const bool table = f && fgets(begin, sizeof begin, f) && strcmp(begin, head) == 0;
+    if (f) fclose(f);
+    if (table) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--out %s: is there and is no table of fathom probe", path);
 }
 
 /* ---- the probe set ---- */
@@ -169,7 +197,9 @@ static fth_err find_set(call *c) {
     }
     c->batch = fth_strdup_printf("%s.probe-set-%ld.tmp", o->out, (long)getpid());
     c->temporary = true;
-    return c->batch ? draw(c) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    if (!c->batch) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    FTH_TRY(fth_scratch_hold(c->batch));
+    return draw(c);
 }
 
 /* ---- measuring ---- */
@@ -281,7 +311,7 @@ static fth_err write_results(call *c) {
 
 static fth_err draw_tables(call *c) {
     FTH_TRY(read_tables(c));
-    FTH_TRY(fth_make_dirs(c->o->out));
+    FTH_TRY(fth_new_dirs_make(&c->made, c->o->out));
     fth_err err = write_results(c);
     /* without gnuplot nothing has been done that was asked for */
     return err == FTH_NOT_FOUND ? fth_fail_in(FTH_FAILED, "--from") : err;
@@ -305,7 +335,7 @@ static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
                                .embedding = o->embedding,
                                .grid = (int32_t)o->grid,
                                .angle = strcmp(o->proj, "angle") == 0};
-    FTH_TRY(c->folder ? fth_make_dirs(o->out) : check_parent(o->out));
+    FTH_TRY(c->folder ? fth_new_dirs_make(&c->made, o->out) : check_file(o->out));
     FTH_TRY(find_set(c));
     c->spec.batch = c->batch;
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &c->spec.device));
@@ -337,6 +367,7 @@ fth_err fth_verb_probe(int argc, char **argv) {
     err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         call c = {.o = &options,
+                  .groups = groups,
                   .models = parsed.positionals + 1,
                   .n = (int32_t)parsed.n_positionals - 1};
         fth_log_init(&c.log, stderr, false);
@@ -344,6 +375,8 @@ fth_err fth_verb_probe(int argc, char **argv) {
         err = fth_analysis_find(parsed.positionals[0], &c.what);
         if (err == FTH_OK) err = probe(&c, &device, fth_option_was_set(groups, 2, "update"));
         if (c.temporary && c.batch) unlink(c.batch);
+        fth_scratch_drop(c.batch);
+        fth_new_dirs_fini(&c.made);
         free(c.batch);
         fth_table_fini(&c.table);
         fth_device_close(c.spec.device);

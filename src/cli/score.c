@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/option_uses.h"
 #include "cli/verb.h"
+#include "data/inflate.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
 #include "metric/labels.h"
@@ -19,7 +21,7 @@
       "hypotheses, one a line; none: standard input; several files: several systems")              \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object, numbers unrounded")                    \
     X(I64, width, "", FTH_RANGE(0, 17),                                                            \
-      "digits behind the point; 1 unless set, 4 for scores between 0 and 1")                       \
+      "digits behind the point; default: 1, or 4 for scores between 0 and 1")                      \
     X(BOOL, lowercase, "false", FTH_ANY, "ignore case (bleu, multi-bleu, chrf, wer, cer)")         \
     X(BOOL, confidence, "false", FTH_ANY,                                                          \
       "add a 95 % confidence interval by resampling the lines (bleu, multi-bleu, chrf, ter)")      \
@@ -28,14 +30,14 @@
       "--confidence")                                                                              \
     X(I64, resamples, "1000", FTH_RANGE(2, 1000000), "how many resamples")                         \
     X(I64, seed, "12345", FTH_MIN(0), "what the resamples are drawn with")
-FTH_OPTIONS(score_options, "score", SCORE_OPTIONS)
+FTH_OPTIONS(score_options, "score (text: plain, .gz or .zst)", SCORE_OPTIONS)
 
 #define BLEU_OPTIONS(X)                                                                            \
     X(CHOICE, tokenize, "13a", FTH_CHOICES("13a|intl|char|none|zh"),                               \
       "how bleu cuts text into tokens")                                                            \
     X(CHOICE, smooth_method, "", FTH_CHOICES("exp|floor|add-k|none"),                              \
-      "for orders without a match; exp unless set, none for multi-bleu")                           \
-    X(F64, smooth_value, "", FTH_MIN(0), "for floor and add-k; 0.1 and 1 unless set")              \
+      "for orders without a match; default: exp, or none for multi-bleu")                          \
+    X(F64, smooth_value, "", FTH_MIN(0), "for floor and add-k; default: 0.1 and 1")                \
     X(BOOL, effective_order, "false", FTH_ANY, "leave out orders that the lines are too short for")
 FTH_OPTIONS(bleu_flags, "bleu, multi-bleu", BLEU_OPTIONS)
 
@@ -307,55 +309,34 @@ static fth_err find_metric(const char *name, const metric **out) {
                     name, meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
-/* Options that mean something only beside others. */
-static fth_err check_partners(const flags *f) {
-    const char *smooth = f->bleu.smooth_method;
-    const bool takes_value = strcmp(smooth, "floor") == 0 || strcmp(smooth, "add-k") == 0;
-    if (fth_option_was_set(f->groups, N_GROUPS, "smooth_value") && !takes_value)
-        return fth_fail(FTH_USAGE, "--smooth-value: needs --smooth-method floor or add-k");
-    if (f->score.confidence || f->score.paired) return FTH_OK;
-    if (fth_option_was_set(f->groups, N_GROUPS, "seed"))
-        return fth_fail(FTH_USAGE, "--seed: needs --confidence or --paired");
-    if (fth_option_was_set(f->groups, N_GROUPS, "resamples"))
-        return fth_fail(FTH_USAGE, "--resamples: needs --confidence or --paired");
-    return FTH_OK;
-}
-
-/* An option that the metric does not look at is a mistake of the user. */
+/* An option that the metric does not look at, or that means something only beside another. */
 static fth_err check_options(const flags *f, const metric *m) {
-    static const struct {
-        const char *field, *used_by;
-    } uses[] = {{"lowercase", " bleu multi-bleu chrf wer cer "},
-                {"confidence", " bleu multi-bleu chrf ter "},
-                {"paired", " bleu multi-bleu chrf ter "},
-                {"tokenize", " bleu "},
-                {"smooth_method", " bleu multi-bleu "},
-                {"smooth_value", " bleu multi-bleu "},
-                {"effective_order", " bleu multi-bleu "},
-                {"char_order", " chrf "},
-                {"word_order", " chrf "},
-                {"beta", " chrf "},
-                {"whitespace", " chrf "},
-                {"eps_smoothing", " chrf "},
-                {"normalized", " ter "},
-                {"no_punct", " ter "},
-                {"asian_support", " ter "},
-                {"case_sensitive", " ter "},
-                {"stem", " rouge "},
-                {"newline", " rouge "}};
-    char word[32], flag[32];
-    snprintf(word, sizeof word, " %s ", m->name);
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        const char *metrics_of = uses[i].used_by;
-        if (!fth_option_was_set(f->groups, N_GROUPS, uses[i].field)) continue;
-        if (strstr(metrics_of, word)) continue;
-        snprintf(flag, sizeof flag, "%s", uses[i].field);
-        for (char *c = flag; *c; c++)
-            if (*c == '_') *c = '-';
-        return fth_fail(FTH_USAGE, "--%s: %s does not use it, only%.*s", flag, m->name,
-                        (int)strlen(metrics_of) - 1, metrics_of);
-    }
-    return check_partners(f);
+    static const fth_option_use uses[] = {{"lowercase", " bleu multi-bleu chrf wer cer "},
+                                          {"confidence", " bleu multi-bleu chrf ter "},
+                                          {"paired", " bleu multi-bleu chrf ter "},
+                                          {"tokenize", " bleu "},
+                                          {"smooth_method", " bleu multi-bleu "},
+                                          {"smooth_value", " bleu multi-bleu "},
+                                          {"effective_order", " bleu multi-bleu "},
+                                          {"char_order", " chrf "},
+                                          {"word_order", " chrf "},
+                                          {"beta", " chrf "},
+                                          {"whitespace", " chrf "},
+                                          {"eps_smoothing", " chrf "},
+                                          {"normalized", " ter "},
+                                          {"no_punct", " ter "},
+                                          {"asian_support", " ter "},
+                                          {"case_sensitive", " ter "},
+                                          {"stem", " rouge "},
+                                          {"newline", " rouge "}};
+    FTH_TRY(fth_check_uses(f->groups, N_GROUPS, uses, sizeof uses / sizeof *uses, m->name));
+    const char *smooth = f->bleu.smooth_method;
+    if (strcmp(smooth, "floor") != 0 && strcmp(smooth, "add-k") != 0)
+        FTH_TRY(fth_refuse_option(f->groups, N_GROUPS, "smooth_value",
+                                  "needs --smooth-method floor or add-k"));
+    if (f->score.confidence || f->score.paired) return FTH_OK;
+    static const char *const resampling[] = {"seed", "resamples", NULL};
+    return fth_refuse_options(f->groups, N_GROUPS, resampling, "needs --confidence or --paired");
 }
 
 static void take_options(scoring *s, const flags *f) {
@@ -379,9 +360,23 @@ static void take_options(scoring *s, const flags *f) {
     if (f->score.confidence || f->score.paired) s->sig.resamples = (size_t)f->score.resamples;
 }
 
+static const char *hyp_path(const scoring *s, size_t i) {
+    return s->flags->score.hyp.count ? s->flags->score.hyp.items[i] : "-";
+}
+
+static const char *name_of(const char *path) {
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 static const char *hyp_name(const scoring *s, size_t i) {
-    const fth_list *hyp = &s->flags->score.hyp;
-    return hyp->count && strcmp(hyp->items[i], "-") != 0 ? hyp->items[i] : "standard input";
+    return name_of(hyp_path(s, i));
+}
+
+static fth_err read_text(const char *path, fth_textfile *out) {
+    char *data;
+    size_t size;
+    FTH_TRY(fth_inflate_all(path, name_of(path), &data, &size));
+    return fth_textfile_take(data, size, name_of(path), out);
 }
 
 static fth_err check_request(const scoring *s) {
@@ -410,10 +405,9 @@ static fth_err read_all(scoring *s) {
     s->results = calloc(s->n_hyps, sizeof *s->results);
     if (!s->refs || !s->hyps || !s->ref || !s->results)
         return fth_fail(FTH_NO_MEMORY, "no memory for %zu files", s->n_refs + s->n_hyps);
-    for (size_t i = 0; i < s->n_hyps; i++)
-        FTH_TRY(fth_textfile_read(o->hyp.count ? o->hyp.items[i] : "-", &s->hyps[i]));
+    for (size_t i = 0; i < s->n_hyps; i++) FTH_TRY(read_text(hyp_path(s, i), &s->hyps[i]));
     for (size_t i = 0; i < s->n_refs; i++) {
-        FTH_TRY(fth_textfile_read(o->ref.items[i], &s->refs[i]));
+        FTH_TRY(read_text(o->ref.items[i], &s->refs[i]));
         s->ref[i] = s->refs[i].line;
     }
     s->n = s->hyps[0].n;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/scratch.h"
 #include "cli/groups.h"
 #include "cli/sweep_figure.h"
 #include "cli/verb.h"
@@ -41,8 +42,8 @@ static fth_err check_method(const fth_factor *f, const char *id) {
     size_t n = 0;
     for (const fth_method *const *m = fth_methods(); *m && n < 64; m++) names[n++] = (*m)->id;
     const char *near = fth_nearest(id, names, n);
-    return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: there is no method %.40s%s%s%s", f->file, f->line,
-                    f->label, id, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return fth_fail(FTH_BAD_INPUT, "%s: %s: there is no method %.40s%s%s%s", f->where, f->label, id,
+                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* An option of a method with one of its values, by the rules of the method. */
@@ -69,7 +70,7 @@ static fth_err check_method_option(const fth_factor *f, const char *value) {
     if (err == FTH_OK) err = fth_method_resolve(&config, &state);
     free(pair);
     if (err == FTH_OK || err == FTH_NO_MEMORY) return err;
-    return fth_fail_in(FTH_BAD_INPUT, "%s:%zu: %s %.80s", f->file, f->line, f->label, value);
+    return fth_fail_in(FTH_BAD_INPUT, "%s: %s %.80s", f->where, f->label, value);
 }
 
 static fth_err check_methods(const sweep *s) {
@@ -85,6 +86,18 @@ static fth_err check_methods(const sweep *s) {
     return FTH_OK;
 }
 
+/* Where the option stands that a message of train begins with; the file, if it is none of ours. */
+static const char *where_of(const sweep *s, const char *said) {
+    const size_t n = strncmp(said, "--", 2) == 0 ? strcspn(said + 2, " :") : 0;
+    for (size_t i = 0; i < s->spec.n_factors; i++)
+        for (size_t k = 0; k < s->spec.factor[i].n_options && !s->spec.factor[i].method; k++) {
+            const char *option = s->spec.factor[i].option[k];
+            if (strlen(option) == n && strncmp(option, said + 2, n) == 0)
+                return s->spec.factor[i].where;
+        }
+    return s->spec.file;
+}
+
 /* `train --dump-config` reads the options of a run as train will read them. */
 static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
     char name[] = "/tmp/fathom-sweep-XXXXXX", *text = NULL;
@@ -92,6 +105,7 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
     size_t size = 0;
     if (fd < 0) return fth_fail(FTH_IO, "%s: cannot be made", name);
     close(fd);
+    FTH_TRY(fth_scratch_hold(name));
     const char **words = calloc(run->n_words + 4, sizeof *words);
     fth_err err = words ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a command line");
     if (err == FTH_OK) {
@@ -104,9 +118,11 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
         err = fth_file_read(name, &text, &size);
         const char *said = err == FTH_OK && strncmp(text, "fathom: ", 8) == 0 ? text + 8 : "";
         if (err == FTH_OK)
-            err = fth_fail(FTH_BAD_INPUT, "%s: %.*s", s->spec.file, (int)strcspn(said, "\n"), said);
+            err = fth_fail(FTH_BAD_INPUT, "%s: %.*s", where_of(s, said), (int)strcspn(said, "\n"),
+                           said);
     }
     unlink(name);
+    fth_scratch_drop(name);
     free(text);
     free(words);
     return err;
@@ -170,9 +186,9 @@ static bool is_set(const sweep *s, const char *option) {
     return false;
 }
 
-static fth_err need(const sweep *s, const char *folder, const char *name, const char *rule) {
+static fth_err need(const char *where, const char *folder, const char *name, const char *rule) {
     if (fth_folder_has(folder, name)) return FTH_OK;
-    return fth_fail(FTH_NOT_FOUND, "%s: %s: %s", s->spec.file, folder, rule);
+    return fth_fail(FTH_NOT_FOUND, "%s: %s: %s", where, folder, rule);
 }
 
 static fth_err run_all(sweep *s, size_t *errors) {
@@ -199,7 +215,8 @@ static fth_err run_all(sweep *s, size_t *errors) {
                          .n_extra = n,
                          .log = &s->log};
     if (s->spec.data)
-        FTH_TRY(need(s, s->spec.data, "dataset.json", "is no data set; fathom prepare makes one"));
+        FTH_TRY(need(s->spec.data_where, s->spec.data, "dataset.json",
+                     "is no data set; fathom prepare makes one"));
     FTH_TRY(fth_make_dirs(s->out.text));
     fth_err err = fth_runner_open(&runner);
     if (err == FTH_OK) err = fth_sweep_data_make(&s->spec, s->out.text, &s->log);
@@ -263,8 +280,9 @@ static fth_err work(sweep *s, const char *file) {
         print_runs(s);
         return FTH_OK;
     }
-    fth_err err = s->o->table ? need(s, s->out.text, "runs", "has no runs to make tables of")
-                              : run_all(s, &errors);
+    fth_err err = s->o->table
+                      ? need(s->spec.file, s->out.text, "runs", "has no runs to make tables of")
+                      : run_all(s, &errors);
     if (err == FTH_OK) err = write_tables(s, true);
     if (err == FTH_OK)
         fth_log_info(&s->log, "tables: %s/table.csv .md .tex, runs.csv%s", s->out.text,

@@ -2,6 +2,9 @@
 #include <stdlib.h>
 
 #include "backend/device/device.h"
+#include "base/file.h"
+#include "base/option_uses.h"
+#include "base/str.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
 #include "train/trace.h"
@@ -11,8 +14,29 @@
     X(STR, batch, "", FTH_SHOWN_AS("FILE"), "safetensors file with src, tgt_in, tgt_out")          \
     X(STR, out, "", FTH_SHOWN_AS("FILE"), "safetensors file to write")                             \
     X(I64, update, "", FTH_MIN(1), "number of the update; default: the model's step + 1")          \
-    X(I64, steps, "0", FTH_MIN(0), "training updates on the same batch afterwards")
+    X(I64, steps, "0", FTH_MIN(0),                                                                 \
+      "training updates on the same batch afterwards, by the options of the optimiser")
 FTH_OPTIONS(trace_options, "trace", TRACE_OPTIONS)
+
+/* One forward and backward has no optimiser; --label-smoothing is of the loss. */
+static fth_err check_optimiser(const fth_option_group *groups, size_t n) {
+    static const char *const of_updates[] = {
+        "lr",         "lr_scheduler", "warmup_updates", "warmup_init_lr", "max_update",
+        "adam_betas", "adam_eps",     "weight_decay",   "clip_norm",      NULL};
+    if (fth_option_typed(groups, n, "steps")) return FTH_OK;
+    return fth_refuse_options(groups, n, of_updates, "needs --steps");
+}
+
+/* The trace must not take the place of what it is made of. */
+static fth_err check_out(const trace_options *o, const char *folder) {
+    if (fth_same_file(o->out, o->batch))
+        return fth_fail(FTH_USAGE, "--out %s: is the file of --batch", o->out);
+    char *weights = fth_strdup_printf("%s/model.safetensors", folder);
+    if (!weights) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    const bool same = fth_same_file(o->out, weights);
+    free(weights);
+    return same ? fth_fail(FTH_USAGE, "--out %s: is the model", o->out) : FTH_OK;
+}
 
 static fth_err check(const trace_options *o, bool update_given, const fth_config *c) {
     if (!o->batch[0]) return fth_fail(FTH_USAGE, "--batch FILE is missing");
@@ -33,6 +57,7 @@ static fth_err run(const char *folder, const trace_options *o, bool update_given
     fth_device *device = NULL;
     FTH_TRY(fth_weights_read(folder, &model, &flat));
     fth_err err = check(o, update_given, &model.config);
+    if (err == FTH_OK) err = check_out(o, folder);
     const char *name = d->device;
     if (err == FTH_OK) err = fth_device_open(name, d->precision, (int)d->threads, &device);
     fth_trace_spec spec = {.batch = o->batch,
@@ -65,7 +90,8 @@ fth_err fth_verb_trace(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         if (!fth_option_was_set(groups, 3, "device")) device.device = "cpu";
         fth_recipe recipe;
-        err = fth_recipe_from_options(&optimiser, &recipe);
+        err = check_optimiser(groups, 3);
+        if (err == FTH_OK) err = fth_recipe_from_options(&optimiser, &recipe);
         if (err == FTH_OK)
             err = run(parsed.positionals[0], &options, fth_option_was_set(groups, 3, "update"),
                       &device, &recipe);

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/scratch.h"
 #include "base/str.h"
 #include "base/writer.h"
 
@@ -67,11 +68,14 @@ done:
 }
 
 static fth_err move_up(job *j, const char *folder) {
-    for (int i = 0; i < FILES; i++)
+    fth_err err = FTH_OK;
+    fth_scratch_lock(); /* all six or none, whatever signal comes */
+    for (int i = 0; i < FILES && !err; i++)
         if (rename(j->staged[i], j->final[i]) != 0)
-            return fth_fail(FTH_IO, "%s: cannot put the file in place: %s", j->final[i],
-                            strerror(errno));
-    return fth_sync_dir(folder);
+            err = fth_fail(FTH_IO, "%s: cannot put the file in place: %s", j->final[i],
+                           strerror(errno));
+    fth_scratch_unlock();
+    return err ? err : fth_sync_dir(folder);
 }
 
 static fth_err check_counts(const fth_corpus *c, const int64_t *count) {
@@ -94,29 +98,35 @@ static fth_err check_free(const job *j) {
     return FTH_OK;
 }
 
+/* The files in the hidden folder, then in their places. */
+static fth_err write_all(job *j, const char *folder, const int64_t count[FTH_CORPUS_SPLITS],
+                         fth_log *log) {
+    FTH_TRY(fth_make_dirs(j->stage));
+    fth_progress_init(&j->progress, log, fth_real_clock(), "corpus", "phrases", 0,
+                      count[0] + count[1] + count[2]);
+    for (int i = 0; i < FTH_CORPUS_SPLITS; i++)
+        FTH_TRY(write_split(j, (fth_corpus_split)i, count[i]));
+    FTH_TRY(move_up(j, folder));
+    fth_progress_end(&j->progress);
+    return fth_remove_tree(j->stage);
+}
+
 fth_err fth_corpus_write(fth_corpus *c, const char *folder, const int64_t count[FTH_CORPUS_SPLITS],
                          bool force, fth_log *log) {
     job j = {.corpus = c};
+    fth_new_dirs made = {0};
     fth_err err = FTH_OK;
-    int folder_is_new = 0;
     FTH_TRY(check_counts(c, count));
     FTH_TRY_OR(err, name_files(&j, folder), done);
     if (!force) FTH_TRY_OR(err, check_free(&j), done);
-    folder_is_new = !fth_file_exists(folder);
-    FTH_TRY_OR(err, fth_make_dirs(j.stage), clean);
-    fth_progress_init(&j.progress, log, fth_real_clock(), "corpus", "phrases", 0,
-                      count[0] + count[1] + count[2]);
-    for (int i = 0; i < FTH_CORPUS_SPLITS; i++)
-        FTH_TRY_OR(err, write_split(&j, (fth_corpus_split)i, count[i]), clean);
-    err = move_up(&j, folder);
-    fth_progress_end(&j.progress);
-clean:
-    if (fth_file_exists(j.stage) && err == FTH_OK)
-        err = fth_remove_tree(j.stage);
-    else if (fth_file_exists(j.stage))
-        (void)fth_remove_tree(j.stage);      /* the first failure is the one to tell */
-    if (err && folder_is_new) rmdir(folder); /* fails when it is not empty, which is right */
+    FTH_TRY_OR(err, fth_new_dirs_make(&made, folder), done);
+    FTH_TRY_OR(err, fth_scratch_sweep(folder, ".corpus-"), done);
+    FTH_TRY_OR(err, fth_scratch_hold(j.stage), done);
+    err = write_all(&j, folder, count, log);
+    if (err) (void)fth_remove_tree(j.stage); /* the first failure is the one to tell */
 done:
+    fth_scratch_drop(j.stage);
+    fth_new_dirs_fini(&made);
     free(j.stage);
     for (int i = 0; i < FILES; i++) free(j.final[i]), free(j.staged[i]);
     return err;

@@ -9,6 +9,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/str.h"
+
 enum { PACKED_BYTES = 1 << 17 };
 
 typedef enum packing { PLAIN, GZIP, ZSTANDARD } packing;
@@ -65,7 +67,8 @@ fth_err fth_inflate_new(const char *path, const char *name, fth_inflate **out) {
     fth_inflate *f = calloc(1, sizeof *f);
     if (!f) return fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", name);
     f->name = name;
-    f->fd = open(path, O_RDONLY | O_CLOEXEC);
+    f->fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                   : open(path, O_RDONLY | O_CLOEXEC);
     if (f->fd < 0) {
         err = fth_fail(errno == ENOENT ? FTH_NOT_FOUND : FTH_IO, "%s: cannot open: %s", name,
                        strerror(errno));
@@ -155,6 +158,26 @@ fth_err fth_inflate_read(fth_inflate *f, void *data, size_t size, size_t *got) {
         if (dry && *got == 0 && f->at == before) return cut_short(f);
     }
     return FTH_OK;
+}
+
+fth_err fth_inflate_all(const char *path, const char *name, char **data, size_t *size) {
+    fth_inflate *f = NULL;
+    fth_str all = {0};
+    char *piece = malloc(PACKED_BYTES);
+    size_t got = 1;
+    fth_err err = piece ? fth_str_add(&all, "", 0)
+                        : fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", name);
+    if (err == FTH_OK) err = fth_inflate_new(path, name, &f);
+    while (err == FTH_OK && got > 0) {
+        err = fth_inflate_read(f, piece, PACKED_BYTES, &got);
+        if (err == FTH_OK) err = fth_str_add(&all, piece, got);
+    }
+    fth_inflate_free(f);
+    free(piece);
+    if (err) fth_str_fini(&all);
+    *data = all.text;
+    *size = all.length;
+    return err;
 }
 
 int64_t fth_inflate_bytes(const fth_inflate *f) {

@@ -1,6 +1,7 @@
 #include "data/out_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,59 +44,93 @@ static fth_err check_place(const fth_out_folder *f, int force, const char *mark)
                     mark);
 }
 
+/* "NAME.tmp-" are the temporary names of NAME. */
+static fth_err sweep(const fth_out_folder *f) {
+    const char *slash = strrchr(f->path, '/');
+    char *prefix = fth_strdup_printf("%s.tmp-", slash ? slash + 1 : f->path);
+    if (!prefix) return no_memory(f->path);
+    fth_err err = fth_scratch_sweep(f->parent, prefix);
+    free(prefix);
+    return err;
+}
+
+static fth_err make_temp(fth_out_folder *f) {
+    for (int try = 0; try <= 1000; try++) {
+        f->temp = fth_strdup_printf("%s.tmp-%ld-%d", f->path, (long)getpid(), try);
+        if (!f->temp) return no_memory(f->path);
+        FTH_TRY(fth_scratch_hold(f->temp));
+        if (mkdir(f->temp, 0777) == 0) return FTH_OK;
+        int reason = errno;
+        fth_scratch_drop(f->temp);
+        free(f->temp);
+        f->temp = NULL;
+        errno = reason;
+        if (reason != EEXIST) break;
+    }
+    return fth_fail(FTH_IO, "%s: cannot make the folder: %s", f->path, strerror(errno));
+}
+
 fth_err fth_out_folder_open(fth_out_folder *f, const char *path, int force, const char *mark) {
     fth_err err;
     *f = (fth_out_folder){0};
     FTH_TRY_OR(err, split_path(f, path), fail);
     FTH_TRY_OR(err, check_place(f, force, mark), fail);
-    FTH_TRY_OR(err, fth_make_dirs(f->parent), fail);
-    for (int try = 0; !f->temp; try++) {
-        char *temp = fth_strdup_printf("%s.tmp-%ld-%d", f->path, (long)getpid(), try);
-        if (!temp) {
-            err = no_memory(path);
-            goto fail;
-        }
-        if (mkdir(temp, 0777) == 0) {
-            f->temp = temp;
-        } else {
-            int reason = errno;
-            free(temp);
-            if (reason == EEXIST && try < 1000) continue;
-            err = fth_fail(FTH_IO, "%s: cannot make the folder: %s", path, strerror(reason));
-            goto fail;
-        }
-    }
+    FTH_TRY_OR(err, fth_new_dirs_make(&f->above, f->parent), fail);
+    FTH_TRY_OR(err, sweep(f), fail);
+    FTH_TRY_OR(err, make_temp(f), fail);
     return FTH_OK;
 fail:
     fth_out_folder_fini(f);
     return err;
 }
 
+/* For file systems that cannot swap two names: the older folder gets the name old. */
+static fth_err replace_in_two_steps(const fth_out_folder *f, const char *old) {
+    if (rename(f->path, old) != 0)
+        return fth_fail(FTH_IO, "%s: cannot move: %s", f->path, strerror(errno));
+    if (rename(f->temp, f->path) == 0) return FTH_OK;
+    fth_err err = fth_fail(FTH_IO, "%s: cannot rename: %s", f->path, strerror(errno));
+    (void)rename(old, f->path);
+    return err;
+}
+
+/* Gives the folder its name. *waste is what the older one is called now, malloc'd; NULL without. */
+static fth_err put_in_place(fth_out_folder *f, char **waste) {
+    if (!fth_file_exists(f->path)) {
+        if (rename(f->temp, f->path) == 0) return FTH_OK;
+        return fth_fail(FTH_IO, "%s: cannot rename: %s", f->path, strerror(errno));
+    }
+    const int swapped = renameat2(AT_FDCWD, f->temp, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0;
+    if (!swapped && errno != EINVAL && errno != ENOSYS)
+        return fth_fail(FTH_IO, "%s: cannot swap the folders: %s", f->path, strerror(errno));
+    *waste = swapped ? strdup(f->temp) : fth_strdup_printf("%s.old", f->temp);
+    if (!*waste) return no_memory(f->path);
+    if (!swapped) FTH_TRY(replace_in_two_steps(f, *waste));
+    return fth_scratch_hold(*waste);
+}
+
 fth_err fth_out_folder_commit(fth_out_folder *f) {
-    fth_err err = fth_sync_dir(f->temp);
-    char *old = fth_strdup_printf("%s.old", f->temp);
-    if (!old) return no_memory(f->path);
-    int replaced = 0;
-    if (err == FTH_OK && fth_file_exists(f->path)) {
-        replaced = rename(f->path, old) == 0;
-        if (!replaced) err = fth_fail(FTH_IO, "%s: cannot move: %s", f->path, strerror(errno));
-    }
-    if (err == FTH_OK && rename(f->temp, f->path) != 0) {
-        err = fth_fail(FTH_IO, "%s: cannot rename: %s", f->path, strerror(errno));
-        if (replaced && rename(old, f->path) == 0) replaced = 0;
-    }
+    char *waste = NULL;
+    FTH_TRY(fth_sync_dir(f->temp));
+    fth_scratch_lock();
+    fth_err err = put_in_place(f, &waste);
     if (err == FTH_OK) {
+        fth_scratch_drop(f->temp);
         free(f->temp);
         f->temp = NULL;
-        err = fth_sync_dir(f->parent);
-        if (replaced && err == FTH_OK) err = fth_remove_tree(old);
     }
-    free(old);
+    fth_scratch_unlock();
+    if (err == FTH_OK) err = fth_sync_dir(f->parent);
+    if (err == FTH_OK && waste) err = fth_remove_tree(waste);
+    fth_scratch_drop(waste);
+    free(waste);
     return err;
 }
 
 void fth_out_folder_fini(fth_out_folder *f) {
     if (f->temp) fth_remove_tree(f->temp);
+    fth_scratch_drop(f->temp);
+    fth_new_dirs_fini(&f->above);
     free(f->temp);
     free(f->path);
     free(f->parent);

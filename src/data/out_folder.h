@@ -3,15 +3,16 @@
 #ifndef FTH_DATA_OUT_FOLDER_H
 #define FTH_DATA_OUT_FOLDER_H
 
-#include "base/error.h"
+#include "base/scratch.h"
 
 /* Zeroed: nothing is there, may be freed. */
 typedef struct fth_out_folder {
     char *path, *parent; /* where it will be, and the folder that will hold it */
     char *temp;          /* where it is; NULL: nowhere, or committed */
+    fth_new_dirs above;  /* parents that were not there */
 } fth_out_folder;
 
-/* Makes the temporary folder. mark is a file that every folder of this kind has: what is at path
+/* Makes the temporary folder, and removes those that killed processes left for path. mark is a file that every folder of this kind has: what is at path
  * already is replaced only with force, and only when it is an empty folder or has that file. */
 fth_err fth_out_folder_open(fth_out_folder *f, const char *path, int force, const char *mark);
 

@@ -205,6 +205,7 @@ static void join_backward(backward *w, int32_t i) {
         if (!op) return;
         op->in[JOIN_BWD_DY] = dy;
         op->in[JOIN_BWD_DZ] = dz;
+        op->in[JOIN_BWD_KEPT] = f.out[JOIN_KEPT];
         if (normed) {
             op->in[JOIN_BWD_Z] = f.out[JOIN_Z];
             op->in[JOIN_BWD_STATS] = f.out[JOIN_STATS];

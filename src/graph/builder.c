@@ -306,6 +306,10 @@ fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val bra
     op->in[JOIN_C] = c.param;
     fth_val z = fth_graph_like(b->graph, x);
     fth_graph_output(b->graph, op, JOIN_Z, z);
+    if (drop.p > 0 && b->backward && b->keep_bits) {
+        const int64_t bytes = (value_of(b, x)->width + 7) / 8;
+        fth_graph_output(b->graph, op, JOIN_KEPT, rows_like(b, x, bytes, FTH_BITS));
+    }
     return broken(b) ? 0 : z;
 }
 

@@ -33,6 +33,7 @@ struct fth_builder {
     const fth_config *config;
     bool backward;    /* a backward follows: operations save what it needs */
     bool dropout;     /* the dropouts of config are on */
+    bool keep_bits;   /* with a backward, joins save which elements their dropout has kept */
     uint32_t sites;   /* places of dropout so far */
     fth_watch *watch; /* gradients to be shown; NULL: none, borrowed */
     /* Where the operations being added belong. */

@@ -41,10 +41,11 @@ typedef enum fth_storage {
     FTH_IN_CONST  /* filled once when the program is made: the sinusoidal table */
 } fth_storage;
 
-/* Which precision a value has: the backend says what it means (ref: double for both). */
+/* Which precision a value has: the backend says what it means (ref: double for the first two). */
 typedef enum fth_class {
     FTH_REAL, /* activations: fp32 or bf16 */
-    FTH_FULL  /* always fp32: statistics, losses, vectors of parameters */
+    FTH_FULL, /* always fp32: statistics, losses, vectors of parameters */
+    FTH_BITS  /* always bytes, each the bits of eight columns, the first one lowest */
 } fth_class;
 
 typedef struct fth_value {

@@ -100,12 +100,15 @@ enum {            /* join, norm (X, GAIN, BIAS only), join_norm */
        JOIN_Z = 0, /* [R, d]; absent in norm */
        JOIN_Y,     /* [R, d] norm, join_norm */
        JOIN_STATS, /* [R, 2] full: mean and 1 / sqrt(var + eps) */
+       JOIN_KEPT,  /* [R, ceil(d / 8)] bits, opt: which elements of the branch dropout has kept; 0
+                    past the last column. For backends that ask for it (backend.h) */
        JOIN_N_OUT
 };
 enum {                 /* join_bwd, norm_bwd, join_norm_bwd */
        JOIN_BWD_DY,    /* [R, d] gradient of y; absent in join_bwd */
        JOIN_BWD_DZ,    /* [R, d] gradient that z has from its other readers: join_bwd always,
                         norm_bwd and join_norm_bwd opt (added to the LN's own) */
+       JOIN_BWD_KEPT,  /* [R, ceil(d / 8)] bits, opt: the forward's; absent: drawn again */
        JOIN_BWD_Z,     /* [R, d] the LN's input (norm_bwd: x) */
        JOIN_BWD_STATS, /* [R, 2] full */
        JOIN_BWD_GAIN,  /* [1, d] */

@@ -28,7 +28,9 @@ typedef struct rehearsal {
 int64_t fth_value_bytes(const fth_graph *g, const fth_plan_spec *spec, fth_val v) {
     const fth_value *value = &g->value[v];
     int64_t rows = value->extent == FTH_ROWS_FIXED ? value->rows : spec->capacity[value->extent];
-    int64_t size = (int64_t)(value->class == FTH_REAL ? spec->real_size : spec->full_size);
+    const size_t sizes[] = {
+        [FTH_REAL] = spec->real_size, [FTH_FULL] = spec->full_size, [FTH_BITS] = 1};
+    int64_t size = (int64_t)sizes[value->class];
     return (rows * value->width * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 

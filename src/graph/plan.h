@@ -9,7 +9,7 @@
 /* What the planner must know of a device and of the batches to come. */
 typedef struct fth_plan_spec {
     int64_t capacity[FTH_N_EXTENTS]; /* most rows of each extent (FIXED: unused) */
-    size_t real_size, full_size;     /* bytes of an element of each class */
+    size_t real_size, full_size;     /* bytes of an element of each class; BITS: 1 */
     bool norms_again; /* fth_plan_within: outputs of layer norms are made again in any case */
     int32_t lag; /* operations by which those that run aside may end late: their operands stay */
 } fth_plan_spec;

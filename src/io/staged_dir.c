@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scratch.h"
 #include "base/str.h"
 
 static fth_err no_memory(const char *path) {
@@ -159,8 +160,13 @@ static fth_err make_temp(fth_staged_dir *d) {
         free(d->temp);
         d->temp = temp_name(d->path, attempt);
         if (!d->temp) return no_memory(d->path);
+        FTH_TRY(fth_scratch_hold(d->temp));
         made = mkdir(d->temp, 0777);
-        if (made != 0 && errno != EEXIST) break;
+        if (made == 0) break;
+        int reason = errno;
+        fth_scratch_drop(d->temp);
+        errno = reason;
+        if (reason != EEXIST) break;
     }
     if (made != 0) {
         int reason = errno;
@@ -213,6 +219,7 @@ static fth_err replace_in_two_steps(const fth_staged_dir *d, const char *old) {
 static fth_err put_in_place(fth_staged_dir *d, char **waste) {
     if (!fth_file_exists(d->path)) {
         if (rename(d->temp, d->path) != 0) return fail_path(d->path, "rename the new folder");
+        fth_scratch_drop(d->temp);
         free(d->temp);
     } else if (renameat2(AT_FDCWD, d->temp, AT_FDCWD, d->path, RENAME_EXCHANGE) == 0) {
         *waste = d->temp;
@@ -220,6 +227,7 @@ static fth_err put_in_place(fth_staged_dir *d, char **waste) {
         if (errno != EINVAL && errno != ENOSYS) return fail_path(d->path, "swap the folders");
         if (!(*waste = beside(d->path, ".old"))) return no_memory(d->path);
         FTH_TRY(replace_in_two_steps(d, *waste));
+        fth_scratch_drop(d->temp);
         free(d->temp);
     }
     d->temp = NULL;
@@ -230,10 +238,13 @@ fth_err fth_staged_dir_commit(fth_staged_dir *d) {
     char *waste = NULL, *folder = folder_of(d->path);
     fth_err err = folder ? FTH_OK : no_memory(d->path);
     if (!err) err = fth_sync_dir(d->temp);
+    fth_scratch_lock(); /* a folder that a signal has begun to remove must not be put in place */
     if (!err) err = put_in_place(d, &waste);
+    fth_scratch_unlock();
     if (!err) err = fth_sync_dir(folder);
     /* the new folder is safe; what cannot be removed now, the next writer clears */
     if (!err && waste) (void)fth_remove_tree(waste);
+    fth_scratch_drop(waste);
     free(waste);
     free(folder);
     return err;
@@ -241,6 +252,7 @@ fth_err fth_staged_dir_commit(fth_staged_dir *d) {
 
 void fth_staged_dir_fini(fth_staged_dir *d) {
     if (d->path && d->temp) (void)fth_remove_tree(d->temp);
+    fth_scratch_drop(d->temp);
     if (d->path && d->lock >= 0) close(d->lock);
     free(d->temp);
     free(d->path);

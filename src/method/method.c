@@ -43,6 +43,21 @@ static const fth_option_spec *find_spec(const fth_method *m, const char *key) {
     return NULL;
 }
 
+static fth_err unknown_option(const fth_method *m, const char *key) {
+    const char *keys[16];
+    size_t n = 0;
+    for (const fth_option_spec *o = m->options; o && o->key && n < 16; o++) keys[n++] = o->key;
+    if (n == 0)
+        return fth_fail(FTH_BAD_CONFIG, "method_options: \"%s\": method %s takes no options", key,
+                        m->id);
+    const char *nearest = fth_nearest(key, keys, n);
+    return fth_fail(
+        FTH_BAD_CONFIG,
+        "method_options: \"%s\" is not an option of method %s%s%s%s (fathom methods %s lists all)",
+        key, m->id, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+        nearest ? "\"?" : "", m->id);
+}
+
 static bool is_word_of(const char *words, const char *word) {
     size_t length = strlen(word);
     for (const char *at = words; length && (at = strstr(at, word)); at++)
@@ -52,9 +67,7 @@ static bool is_word_of(const char *words, const char *word) {
 
 static fth_err check_option(const fth_method *m, const fth_method_option *o) {
     const fth_option_spec *spec = find_spec(m, o->key);
-    if (!spec)
-        return fth_fail(FTH_BAD_CONFIG, "method_options: \"%s\" is not an option of method %s",
-                        o->key, m->id);
+    if (!spec) return unknown_option(m, o->key);
     bool number = strcmp(spec->kind, "number") == 0 || strncmp(spec->kind, "number|", 7) == 0;
     if (o->type == FTH_OPT_NUMBER && number) {
         if (o->number >= spec->min && o->number <= spec->max) return FTH_OK;

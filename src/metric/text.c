@@ -1,32 +1,10 @@
 #include "metric/text.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/str.h"
 #include "base/utf8.h"
 #include "metric/unicode.h"
-
-static fth_err read_stdin(char **data, size_t *size) {
-    fth_str all = {0};
-    char piece[1 << 16];
-    size_t got;
-    fth_err err = fth_str_add(&all, "", 0);
-    while (err == FTH_OK && (got = fread(piece, 1, sizeof piece, stdin)) > 0)
-        err = fth_str_add(&all, piece, got);
-    if (err == FTH_OK && ferror(stdin))
-        err = fth_fail(FTH_IO, "standard input: %s", strerror(errno));
-    if (err != FTH_OK) {
-        fth_str_fini(&all);
-        return err;
-    }
-    *data = all.text;
-    *size = all.length;
-    return FTH_OK;
-}
 
 static size_t count_lf(const char *data, size_t size) {
     size_t n = 0;
@@ -45,13 +23,9 @@ static fth_err check_utf8(const char *name, const char *data, size_t size) {
                     count_lf(data, good) + 1, (unsigned char)data[good]);
 }
 
-fth_err fth_textfile_read(const char *path, fth_textfile *out) {
-    int from_stdin = strcmp(path, "-") == 0;
-    const char *name = from_stdin ? "standard input" : path;
-    size_t size = 0;
-    *out = (fth_textfile){0};
-    FTH_TRY(from_stdin ? read_stdin(&out->data, &size) : fth_file_read(path, &out->data, &size));
-    FTH_TRY(check_utf8(name, out->data, size));
+fth_err fth_textfile_take(char *data, size_t size, const char *name, fth_textfile *out) {
+    *out = (fth_textfile){.data = data};
+    FTH_TRY(check_utf8(name, data, size));
     size_t most = count_lf(out->data, size) + 1;
     out->line = malloc(most * sizeof *out->line);
     if (!out->line) return fth_fail(FTH_NO_MEMORY, "%s: no memory for %zu lines", name, most);

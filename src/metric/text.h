@@ -26,9 +26,10 @@ typedef struct fth_textfile {
     char *data; /* the file */
 } fth_textfile;
 
-/* Reads the file path, or standard input for "-". Text that is not UTF-8 is FTH_BAD_INPUT and is
- * named with its line. A zeroed or half-read fth_textfile may be given to fini. */
-fth_err fth_textfile_read(const char *path, fth_textfile *out);
+/* The lines of the text of a file, which is malloc'd and becomes part of out, whatever comes of it. Text
+ * that is not UTF-8 is FTH_BAD_INPUT, named with its line. A zeroed fth_textfile, or one that failed,
+ * may be given to fini. */
+fth_err fth_textfile_take(char *data, size_t size, const char *name, fth_textfile *out);
 void fth_textfile_fini(fth_textfile *lines);
 
 /* What is compared: n hypotheses, each with n_refs references. All borrowed. */

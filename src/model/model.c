@@ -121,6 +121,7 @@ fth_err fth_model_graph(const fth_model *m, const fth_graph_spec *spec, fth_grap
     fth_builder *b = &w.b;
     b->backward = spec->backward;
     b->dropout = spec->dropout;
+    b->keep_bits = spec->keep_bits;
     w.taps = spec->taps;
     if (w.taps) FTH_TRY(fth_taps_begin(w.taps, &m->config, b));
     *out = (fth_outputs){.side = m->config.arch == FTH_ENC ? FTH_SRC : FTH_TGT};

@@ -28,6 +28,7 @@ double fth_init_std(const fth_param *p);
 typedef struct fth_graph_spec {
     bool backward;    /* gradients of every parameter */
     bool dropout;     /* the dropouts of the configuration are on */
+    bool keep_bits;   /* joins save for the backward what their dropout has kept */
     bool hidden;      /* keep the outputs of the stacks */
     bool logits;      /* make and keep the logits of every target row */
     bool token_nll;   /* keep the nll of every target row */

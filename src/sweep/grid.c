@@ -215,8 +215,8 @@ static fth_err check_methods(const maker *m) {
         for (size_t k = 0; k < (m->methods ? m->methods->n : 1) && !used; k++)
             used = strcmp(f->method, method_at(m, k)) == 0;
         if (!used)
-            return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: no run has the method %s", f->file, f->line,
-                            f->label, f->method);
+            return fth_fail(FTH_BAD_INPUT, "%s: %s: no run has the method %s", f->where, f->label,
+                            f->method);
     }
     return FTH_OK;
 }

@@ -19,8 +19,7 @@ bool fth_factor_varies(const fth_factor *f) {
 
 static fth_err one_value(const fth_sweep_spec *s, const fth_yaml_entry *e, const char **out) {
     if (e->is_list || e->is_null || !e->items[0][0])
-        return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must be one value", s->reading, e->line,
-                        e->key);
+        return fth_fail(FTH_BAD_INPUT, "%s: %s: must be one value", s->where, e->key);
     *out = e->items[0];
     return FTH_OK;
 }
@@ -31,8 +30,8 @@ static fth_err pairs(const fth_sweep_spec *s, const fth_yaml_entry *e, const cha
     bool good = e->is_list || e->is_null;
     for (size_t i = 0; e->is_list && i < e->count; i++) good = good && strchr(e->items[i], '=');
     if (!good)
-        return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must be options, as {vocab-size: 800}",
-                        s->reading, e->line, e->key);
+        return fth_fail(FTH_BAD_INPUT, "%s: %s: must be options, as {vocab-size: 800}", s->where,
+                        e->key);
     *out = e->items;
     *n = e->is_list ? e->count : 0;
     *given = true;
@@ -46,16 +45,15 @@ static fth_err numbers(const fth_sweep_spec *s, const fth_yaml_entry *e, const c
         size_t length = strlen(e->items[i]);
         if (length == 0 || length > 18 || strspn(e->items[i], "0123456789") != length)
             return fth_fail(FTH_BAD_INPUT,
-                            "%s:%zu: %s %.40s: must be whole numbers of at least 0, as [1, 2, 3]",
-                            s->reading, e->line, e->key, e->items[i]);
+                            "%s: %s %.40s: must be whole numbers of at least 0, as [1, 2, 3]",
+                            s->where, e->key, e->items[i]);
         for (size_t k = 0; k < i; k++)
             if (strcmp(e->items[i], e->items[k]) == 0)
-                return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: %s is given twice", s->reading, e->line,
-                                e->key, e->items[i]);
+                return fth_fail(FTH_BAD_INPUT, "%s: %s: %s is given twice", s->where, e->key,
+                                e->items[i]);
     }
     if (e->count == 0)
-        return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must have a value", s->reading, e->line,
-                        e->key);
+        return fth_fail(FTH_BAD_INPUT, "%s: %s: must have a value", s->where, e->key);
     *out = e->items;
     *n = e->count;
     return FTH_OK;
@@ -67,8 +65,8 @@ static fth_err read_jobs(fth_sweep_spec *s, const fth_yaml_entry *e) {
     FTH_TRY(one_value(s, e, &text));
     s->jobs = strtoll(text, &end, 10);
     if (*end || s->jobs < 1 || s->jobs > 1024)
-        return fth_fail(FTH_BAD_INPUT, "%s:%zu: jobs %.40s: must be a whole number from 1 to 1024",
-                        s->reading, e->line, text);
+        return fth_fail(FTH_BAD_INPUT, "%s: jobs %.40s: must be a whole number from 1 to 1024",
+                        s->where, text);
     return FTH_OK;
 }
 
@@ -78,6 +76,7 @@ static fth_err read_own(fth_sweep_spec *s, const fth_yaml_entry *e, bool *own) {
     const struct {
         const char *key, **out;
     } words[] = {{"title", &s->title}, {"out", &s->out}, {"data", &s->data}, {"x", &s->x}};
+    if (strcmp(e->key, "data") == 0) s->data_where = s->where;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(e->key, words[i].key) == 0) return one_value(s, e, words[i].out);
     if (strcmp(e->key, "jobs") == 0) return read_jobs(s, e);
@@ -105,8 +104,7 @@ static fth_err split_label(fth_sweep_spec *s, fth_factor *f) {
         if (!f->method) return no_memory(s);
         bool good = f->method[0] && dot[1] && most == 1 && !strchr(dot + 1, '.');
         return good ? FTH_OK
-                    : fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must be METHOD.OPTION", f->file, f->line,
-                               f->label);
+                    : fth_fail(FTH_BAD_INPUT, "%s: %s: must be METHOD.OPTION", f->where, f->label);
     }
     for (const char *p = f->label; *p;) {
         p += strspn(p, " ,");
@@ -123,20 +121,20 @@ static fth_err check_factor(const fth_factor *f) {
     static const char *const ours[] = {"save-dir", "config", "dump-config", "help", "restore-file"};
     for (size_t i = 0; i < f->n_options; i++) {
         if (strcmp(f->option[i], "seed") == 0)
-            return fth_fail(FTH_BAD_INPUT, "%s:%zu: seed: is written seeds, as seeds: [1, 2, 3]",
-                            f->file, f->line);
+            return fth_fail(FTH_BAD_INPUT, "%s: seed: is written seeds, as seeds: [1, 2, 3]",
+                            f->where);
         for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
             if (strcmp(f->option[i], ours[k]) == 0)
-                return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: is no option that a sweep can set",
-                                f->file, f->line, f->option[i]);
+                return fth_fail(FTH_BAD_INPUT, "%s: %s: is no option that a sweep can set",
+                                f->where, f->option[i]);
     }
     for (size_t i = 0; i < f->n; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(f->value[i], f->value[k]) == 0)
-                return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: %.80s is given twice", f->file, f->line,
-                                f->label, f->value[i]);
+                return fth_fail(FTH_BAD_INPUT, "%s: %s: %.80s is given twice", f->where, f->label,
+                                f->value[i]);
     if (f->n_options > 0 && f->n > 0) return FTH_OK;
-    return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: must have a value", f->file, f->line, f->label);
+    return fth_fail(FTH_BAD_INPUT, "%s: %s: must have a value", f->where, f->label);
 }
 
 static fth_err read_factor(fth_sweep_spec *s, const fth_yaml_entry *e) {
@@ -144,8 +142,7 @@ static fth_err read_factor(fth_sweep_spec *s, const fth_yaml_entry *e) {
     *f = (fth_factor){.label = e->key,
                       .value = e->items,
                       .n = e->is_null ? 0 : e->count,
-                      .file = s->reading,
-                      .line = e->line,
+                      .where = s->where,
                       .together = strcmp(e->key, "method-option") == 0};
     FTH_TRY(split_label(s, f));
     return check_factor(f);
@@ -185,6 +182,7 @@ static const fth_yaml_entry *find(const fth_yaml_entry *e, const char *key) {
 /* Entries from one place, and those that count before them. */
 typedef struct layer {
     const char *file;
+    const char *const *set; /* instead of a file: the words of --set; lines are numbers in it */
     fth_yaml_entry *first;
     const struct layer *over;
 } layer;
@@ -198,9 +196,18 @@ static bool replaced(const layer *l, const char *key) {
     return false;
 }
 
+/* Where an entry stands, as messages name it. */
+static fth_err find_place(fth_sweep_spec *s, const layer *l, const fth_yaml_entry *e) {
+    char *where = l->set ? fth_strdup_printf("--set %.80s", l->set[e->line])
+                         : fth_strdup_printf("%s:%zu", l->file, e->line);
+    s->where = where ? fth_arena_strdup(&s->arena, where) : NULL;
+    free(where);
+    return s->where ? FTH_OK : no_memory(s);
+}
+
 static fth_err take_entries(fth_sweep_spec *s, const layer *l) {
-    s->reading = l->file;
     for (const fth_yaml_entry *e = l->first; e; e = e->next) {
+        FTH_TRY(find_place(s, l, e));
         bool own = replaced(l, e->key) || strcmp(e->key, "base") == 0;
         if (!own) FTH_TRY(read_own(s, e, &own));
         if (!own) FTH_TRY(read_factor(s, e));
@@ -218,13 +225,13 @@ static fth_err read_entries(fth_sweep_spec *s, const char *file, fth_yaml_entry 
 }
 
 /* The file that `base` names, from the folder of this one on. */
-static fth_err read_base(fth_sweep_spec *s, const fth_yaml_entry *first, const char **file,
+static fth_err read_base(fth_sweep_spec *s, const layer *l, const char **file,
                          fth_yaml_entry **base) {
-    const fth_yaml_entry *e = find(first, "base");
+    const fth_yaml_entry *e = find(l->first, "base");
     const char *name = "", *slash = strrchr(s->file, '/');
     *base = NULL;
     if (!e) return FTH_OK;
-    s->reading = s->file;
+    FTH_TRY(find_place(s, l, e));
     FTH_TRY(one_value(s, e, &name));
     int folder = slash && name[0] != '/' ? (int)(slash - s->file) + 1 : 0;
     char *path = fth_strdup_printf("%.*s%s", folder, s->file, name);
@@ -236,37 +243,45 @@ static fth_err read_base(fth_sweep_spec *s, const fth_yaml_entry *first, const c
     return fth_fail(FTH_BAD_INPUT, "%s: base: a base has no base of its own", *file);
 }
 
-/* KEY=VALUE of the command line, as YAML. */
+/* KEY=VALUE of the command line as the line "KEY: VALUE" of YAML. */
+static fth_err read_set(fth_sweep_spec *s, const char *set, fth_yaml_entry **out) {
+    const char *equals = strchr(set, '=');
+    if (!equals || equals == set || strchr(set, '\n'))
+        return fth_fail(FTH_USAGE,
+                        "--set %.80s: must be KEY=VALUE, as lr=0.001 or \"lr=[1e-3, 2e-3]\"", set);
+    if (strncmp(set, "base=", 5) == 0)
+        return fth_fail(FTH_USAGE, "--set %.80s: the base of a file is the file's own", set);
+    char *line = fth_strdup_printf("%.*s: %s", (int)(equals - set), set, equals + 1);
+    fth_err err = line ? fth_yaml_read("--set", line, strlen(line), &s->arena, out) : no_memory(s);
+    free(line);
+    if (err != FTH_BAD_INPUT) return err;
+    const char *said = strstr(fth_error_message(), ": "); /* behind the number of the line */
+    return fth_fail(FTH_USAGE, "--set %.80s%s", set, said ? said : "");
+}
+
 static fth_err read_sets(fth_sweep_spec *s, const char *const *set, size_t n,
                          fth_yaml_entry **first) {
-    fth_str text = {0};
-    fth_err err = FTH_OK;
-    for (size_t i = 0; i < n && err == FTH_OK; i++) {
-        const char *equals = strchr(set[i], '=');
-        if (!equals || equals == set[i] || strchr(set[i], '\n'))
-            err = fth_fail(FTH_USAGE,
-                           "--set %.80s: must be KEY=VALUE, as lr=0.001 or \"lr=[1e-3, 2e-3]\"",
-                           set[i]);
-        else if (strncmp(set[i], "base=", 5) == 0)
-            err = fth_fail(FTH_USAGE, "--set %.80s: the base of a file is the file's own", set[i]);
-        else
-            err = fth_str_addf(&text, "%.*s: %s\n", (int)(equals - set[i]), set[i], equals + 1);
-    }
     *first = NULL;
-    if (err == FTH_OK && text.length)
-        err = fth_yaml_read("--set", text.text, text.length, &s->arena, first);
-    fth_str_fini(&text);
-    return err;
+    for (size_t i = 0; i < n; i++) {
+        fth_yaml_entry **end = first, *e = NULL;
+        FTH_TRY(read_set(s, set[i], &e));
+        for (; *end; end = &(*end)->next)
+            if (e && strcmp((*end)->key, e->key) == 0)
+                return fth_fail(FTH_USAGE, "--set %.80s: %s is set twice", set[i], e->key);
+        if (e) e->line = i;
+        *end = e;
+    }
+    return FTH_OK;
 }
 
 static fth_err read_all(fth_sweep_spec *s, const char *const *set, size_t n_set) {
-    layer sets = {.file = "--set"};
+    layer sets = {.set = set};
     layer file = {.file = s->file, .over = &sets};
     layer base = {.over = &file};
     size_t n = 1;
     FTH_TRY(read_sets(s, set, n_set, &sets.first));
     FTH_TRY(read_entries(s, s->file, &file.first));
-    FTH_TRY(read_base(s, file.first, &base.file, &base.first));
+    FTH_TRY(read_base(s, &file, &base.file, &base.first));
     for (const layer *l = &base; l; l = l->over)
         for (const fth_yaml_entry *e = l->first; e; e = e->next) n++;
     s->factor = fth_arena_alloc(&s->arena, n * sizeof *s->factor);

@@ -22,15 +22,15 @@ typedef struct fth_factor {
     size_t n_options;
     const char **value; /* [n] */
     size_t n;
-    bool together;    /* method-option: all values are given at once */
-    const char *file; /* where it stands */
-    size_t line;
+    bool together;     /* method-option: all values are given at once */
+    const char *where; /* "FILE:LINE", or "--set KEY=VALUE" */
 } fth_factor;
 
 typedef struct fth_sweep_spec {
     const char *file, *name; /* name: of the file, without folder and ending */
-    const char *reading;     /* the file that is being read, for messages */
+    const char *where;       /* what is being read, as a factor has it */
     const char *title, *out, *data, *x;
+    const char *data_where;
     int64_t jobs;               /* 0: not given */
     const char **seeds, **gpus; /* [n_seeds], [n_gpus] */
     size_t n_seeds, n_gpus;

@@ -243,6 +243,16 @@ static fth_err warn_of_long(run *r) {
     return FTH_OK;
 }
 
+/* A limit may be lowered, but what has been trained stays trained. */
+static void warn_of_limit(run *r) {
+    char text[256];
+    if (r->state.update <= r->spec->max_update) return;
+    snprintf(text, sizeof text,
+             "%s is already at update %lld, beyond --max-update %lld; nothing is left to train",
+             r->spec->save_dir, (long long)r->state.update, (long long)r->spec->max_update);
+    warn(r, text);
+}
+
 static fth_err start(run *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
@@ -258,6 +268,7 @@ static fth_err start(run *r) {
     if (err != FTH_OK) return err;
     r->wall_before = r->state.wall;
     r->began = r->state.update;
+    warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
     return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
@@ -526,8 +537,9 @@ static bool is_due(int64_t update, int64_t interval) {
 static fth_err loop(run *r, int *signal) {
     fth_progress bar;
     char extra[80];
-    fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", r->state.update,
-                      r->spec->max_update);
+    const int64_t update = r->state.update, most = r->spec->max_update;
+    fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
+                      update > most ? update : most);
     r->started = r->since = now();
     int64_t saved = r->state.update, validated = saved;
     fth_update u = {0};
@@ -602,6 +614,7 @@ static void run_fini(run *r) {
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
+    fth_signals before;
     run r = {.spec = spec, .device = device, .log = log, .valid_nll = NAN, .lines = {.fd = -1}};
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
     fth_err err;
@@ -611,9 +624,9 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     FTH_TRY_OR(err, open_device_side(&r), done);
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
-    fth_signals_catch();
+    fth_signals_catch(&before);
     err = loop(&r, &signal);
-    fth_signals_release();
+    fth_signals_release(&before);
     if (err != FTH_OK) goto done;
     *result = (fth_run_result){.updates = r.state.update,
                                .best_nll = r.state.best_score,

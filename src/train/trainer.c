@@ -55,8 +55,11 @@ static bool same_rate(const void *method, fth_role a, fth_role b) {
 
 fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const fth_recipe *recipe,
                          fth_taps *taps, fth_early *early, fth_graph *graph, fth_outputs *outputs) {
-    fth_graph_spec what = {
-        .backward = true, .dropout = recipe->dropout, .smoothing = recipe->smoothing, .taps = taps};
+    fth_graph_spec what = {.backward = true,
+                           .dropout = recipe->dropout,
+                           .keep_bits = dev->backend->keep_bits,
+                           .smoothing = recipe->smoothing,
+                           .taps = taps};
     fth_err err = fth_model_graph(model, &what, graph, outputs);
     fth_early_spec how = {.params = &model->params,
                           .loss = outputs->loss,

@@ -1,7 +1,13 @@
 /* attention.cu: chooses between the kernels of attention. */
 #include "backend/cuda/attention.cuh"
+#include "backend/cuda/tensor_map.cuh"
 
 #include <stdlib.h>
+
+int fth_cuda_attention_number(const fth_op *op) {
+    const fth_side q = op->u.attention.q_side, k = op->u.attention.k_side;
+    return (q != k ? 2 : q == FTH_SRC ? 0 : 1) + (op->u.attention.causal ? 3 : 0);
+}
 
 attention_shape fth_cuda_attention_shape(const fth_cuda_call *c, const fth_tensor *q,
                                          const fth_tensor *k) {
@@ -11,7 +17,9 @@ attention_shape fth_cuda_attention_shape(const fth_cuda_call *c, const fth_tenso
     attention_shape s = {};
     s.q_sentence = from->sentence, s.k_sentence = to->sentence;
     s.q_offsets = from->offsets, s.k_offsets = to->offsets;
-    s.pairs = c->batch->pairs[q_side != k_side ? 2 : q_side == FTH_SRC ? 0 : 1];
+    const int number = fth_cuda_attention_number(c->op);
+    s.pairs = c->batch->pairs[number % 3];
+    s.tiles = c->batch->tiles[number];
     s.q_rows = rows_of(q), s.k_rows = rows_of(k);
     s.heads = c->op->u.attention.heads;
     s.head = q->width / s.heads;
@@ -75,7 +83,7 @@ attention_bwd_args fth_cuda_attention_bwd_args(const fth_cuda_call *c, const att
 static bool find_wgmma(void) {
     const char *asked = getenv("FATHOM_CUDA_WGMMA");
     int major = 0, minor = 0;
-    return !(asked && strcmp(asked, "0") == 0) &&
+    return !(asked && strcmp(asked, "0") == 0) && fth_cuda_can_map() &&
            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
            cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess &&
            major == 9 && minor == 0;
@@ -83,7 +91,8 @@ static bool find_wgmma(void) {
 
 static bool has_wgmma(const attention_shape *s) {
     static const bool found = find_wgmma();
-    return found && s->head == 64 && s->threshold == 0 && s->scale > 0;
+    return found && s->head == 64 && s->threshold == 0 && s->scale > 0 && s->tiles.queries &&
+           s->q_rows.extent == (s->side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT);
 }
 #endif
 

@@ -9,6 +9,7 @@ struct attention_shape {
     const int32_t *q_sentence, *k_sentence; /* by row */
     const int32_t *q_offsets, *k_offsets;   /* by sentence */
     const int64_t *pairs;                   /* by sentence: its first pair */
+    fth_cuda_tiles tiles;                   /* for the products of sm_90a */
     row_count q_rows, k_rows;
     int heads, head;          /* columns of a head */
     bool causal;              /* queries and keys are the same rows, and none looks ahead */

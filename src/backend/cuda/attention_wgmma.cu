@@ -1,12 +1,13 @@
 /* attention_wgmma.cu: o = softmax(q k^T * scale) v for bf16, as attention_fast.cu, by the products of
  * sm_90a. A block makes a tile of o of one head and walks over the keys of all sentences in it in
- * tiles, keeping softmax's running maximum and sum. Five blocks share a multiprocessor: the tensor
- * cores work for one while another makes exponentials. */
+ * tiles, keeping softmax's running maximum and sum; then it goes on with its next tile, which has
+ * been fetched meanwhile. Four blocks share a multiprocessor: the tensor cores work for one while
+ * another makes exponentials. */
 #include "backend/cuda/attention.cuh"
 #include "backend/cuda/wgmma.cuh"
 
 namespace {
-enum { BLOCKS = 5 }; /* on a multiprocessor */
+enum { BLOCKS = 4 }; /* on a multiprocessor */
 
 /* The running softmax of a thread's two rows. */
 struct running {
@@ -52,70 +53,118 @@ __device__ __forceinline__ void soften(float (*p)[4], float (*o)[4], running *r,
         }
 }
 
-__global__ void __launch_bounds__(THREADS, BLOCKS) wgmma_kernel(attention_args a) {
-    extern __shared__ __align__(1024) char memory[];
-    const attention_shape &s = a.s;
-    const int head = blockIdx.y, first = head * s.head, pieces = s.head / 8;
-    const int thread = (int)threadIdx.x, lane = thread % 32;
-    bf16 *q = reinterpret_cast<bf16 *>(memory);
-    bf16 *k = q + TILE_SIZE, *v = k + 2 * TILE_SIZE; /* two of each */
-    /* The last first: they see the most keys where none looks ahead. */
-    const int row0 = (int)(gridDim.x - 1 - blockIdx.x) * TILE;
-    const int rows = (int)rows_now(s.step, s.q_rows);
-    const span mine = key_span(s, row0, min(row0 + TILE, rows));
-    const int begin = mine.any.x, end = mine.any.y;
-    const int at = row0 + thread / 32 * 16 + lane / 4, row[2] = {at, at + 8};
-    int2 seen[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++) seen[h] = row[h] < rows ? keys_of(s, row[h]) : make_int2(0, 0);
+struct forward_args : attention_args {
+    CUtensorMap q_map, k_map, v_map;
+};
 
-    feed keys(a.k + first, a.ld_k, begin, pieces), values(a.v + first, a.ld_v, begin, pieces);
-    auto fetch_keys = [&](int key, int stage) {
-        if (key < end) {
-            keys.next(k + stage * TILE_SIZE, a.ld_k, end - key);
-            values.next(v + stage * TILE_SIZE, a.ld_v, end - key);
-        }
-        copies_commit();
-    };
-    feed(a.q + first, a.ld_q, row0, pieces).next(q, a.ld_q, rows - row0);
-    fetch_keys(begin, 0);
-    float o[TILE / 8][4] = {};
-    running r = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}};
-    const float scale = s.scale * 1.44269504f;
-    for (int key = begin, stage = 0; key < end; key += TILE, stage ^= 1) {
-        receive();
-        __syncthreads(); /* these keys are there, and those before them are no longer needed */
-        fetch_keys(key + TILE, stage ^ 1);
-        float p[TILE / 8][4];
-        products_begin();
-        multiply_turned(p, q, k + stage * TILE_SIZE);
-        products_end(p);
-        if (covers(mine, key))
-            soften<false>(p, o, &r, scale, key, seen);
-        else
-            soften<true>(p, o, &r, scale, key, seen);
-        const left l = left_of(p);
-        products_begin();
-        multiply(o, l, v + stage * TILE_SIZE);
-        products_end(o);
+/* Starts to fetch a tile's queries, and keys and values one tile after the other; by one thread. */
+struct forward_feed {
+    const forward_args &a;
+    const walk &way;
+    bf16 *q, *k, *v; /* [2, TILE_SIZE] of shared memory each */
+    const arrivals &to;
+
+    __device__ __forceinline__ void keys(const place &p, int key, uint64_t *barrier) const {
+        const int stage = to.stage() ^ 1;
+        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, p.column, barrier);
+        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, p.column, barrier);
     }
-    receive();
-    __syncthreads();
+
+    __device__ __forceinline__ void next(const place &p, int key) const {
+        if (threadIdx.x == 0) keys(p, key, to.expect(2));
+    }
+
+    __device__ __forceinline__ void first(int round) const {
+        if (threadIdx.x != 0) return;
+        const place p = way.at(round);
+        const bool sees = p.begin < p.end;
+        uint64_t *barrier = to.expect(sees ? 3 : 1, way.bytes(round + 1));
+        fetch_tile(q + round % 2 * TILE_SIZE, a.q_map, p.row, p.column, barrier);
+        if (sees) keys(p, p.begin, barrier);
+        way.fetch(round + 1, barrier);
+    }
+};
+
+/* Writes lse and o of a tile. */
+__device__ __forceinline__ void finish(const attention_args &a, const place &p, running r,
+                                       const float (*o)[4], float scale, bf16 *through) {
+    const int lane = (int)threadIdx.x % 32;
+    const int row = p.row + (int)threadIdx.x / 32 * 16 + lane / 4;
     float factor[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         r.sum[h] += __shfl_xor_sync(~0u, r.sum[h], 1);
         r.sum[h] += __shfl_xor_sync(~0u, r.sum[h], 2);
         factor[h] = r.sum[h] > 0.0f ? 1.0f / r.sum[h] : 0.0f;
-        if (a.lse && lane % 4 == 0 && row[h] < s.q_rows.capacity)
-            a.lse[row[h] * a.ld_lse + head] =
-                row[h] < rows ? 0.69314718f * (r.highest[h] * scale + log2f(r.sum[h])) : 0.0f;
+        const int at = row + h * 8;
+        if (a.lse && lane % 4 == 0 && at < a.s.q_rows.capacity)
+            a.lse[at * a.ld_lse + p.head] =
+                at < p.row_end ? 0.69314718f * (r.highest[h] * scale + log2f(r.sum[h])) : 0.0f;
     }
-    write_tile(o, factor, q, a.o + first, a.ld_o, row0, s.q_rows.capacity, pieces);
+    write_tile(o, factor, through, a.o + p.column, a.ld_o, p.row, a.s.q_rows.capacity);
+}
+
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    wgmma_kernel(const __grid_constant__ forward_args a) {
+    extern __shared__ __align__(1024) char memory[];
+    __shared__ __align__(16) fth_cuda_tile record[2];
+    __shared__ uint64_t barrier[2];
+    const attention_shape &s = a.s;
+    bf16 *q = reinterpret_cast<bf16 *>(memory), *k = q + 2 * TILE_SIZE, *v = k + 2 * TILE_SIZE;
+    const int items = fth_cuda_n_tiles((int)s.q_rows.capacity) * s.heads;
+    const int mine = (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4; /* row in a tile */
+    const float scale = s.scale * 1.44269504f;
+    const walk way = {s.tiles.queries, items, s.heads, record};
+    way.begin();
+    arrivals arrive(barrier);
+    const forward_feed feed = {a, way, q, k, v, arrive};
+    feed.first(0);
+    for (int round = 0; way.has(round); round++) {
+        const fth_cuda_tile *about = way.about(round);
+        const place now = way.at(round);
+        const span sees = {make_int2(now.begin, now.end),
+                           make_int2(about->all_begin, about->all_end)};
+        const bf16 *q_now = q + round % 2 * TILE_SIZE;
+        int2 seen[2];
+        keys_seen(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
+        float o[TILE / 8][4] = {};
+        running r = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}};
+        int key = now.begin;
+        do { /* one step even where nothing is seen */
+            arrive.next_step();
+            const int stage = arrive.stage();
+            if (key + TILE < now.end)
+                feed.next(now, key + TILE);
+            else if (way.has(round + 1))
+                feed.first(round + 1);
+            if (key >= now.end) break;
+            float p[TILE / 8][4];
+            products_begin();
+            multiply_turned(p, q_now, k + stage * TILE_SIZE);
+            products_end(p);
+            if (covers(sees, key))
+                soften<false>(p, o, &r, scale, key, seen);
+            else
+                soften<true>(p, o, &r, scale, key, seen);
+            const left l = left_of(p);
+            products_begin();
+            multiply(o, l, v + stage * TILE_SIZE);
+            products_end(o);
+            key += TILE;
+        } while (key < now.end);
+        __syncthreads(); /* q has been read */
+        finish(a, now, r, o, scale, q + round % 2 * TILE_SIZE);
+    }
 }
 } // namespace
 
 fth_err fth_cuda_attention_wgmma(const fth_cuda_call *c, const attention_shape *s) {
-    const attention_args a = fth_cuda_attention_args(c, s);
-    return launch_tiles(c, wgmma_kernel, a, s->q_rows.capacity, 5 * TILE_SIZE * (int)sizeof(bf16));
+    forward_args a = {};
+    static_cast<attention_args &>(a) = fth_cuda_attention_args(c, s);
+    const int64_t columns = (int64_t)s->heads * TILE;
+    FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, s->q_rows.capacity, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, s->k_rows.capacity, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.v_map, a.v, a.ld_v, s->k_rows.capacity, columns));
+    return launch_tiles(c, wgmma_kernel, a, fth_cuda_n_tiles((int32_t)s->q_rows.capacity), BLOCKS,
+                        6 * TILE_SIZE * (int)sizeof(bf16));
 }

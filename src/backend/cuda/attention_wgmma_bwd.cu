@@ -8,26 +8,14 @@
 #include "backend/cuda/wgmma.cuh"
 
 namespace {
-enum { QUERY_BLOCKS = 4, KEY_BLOCKS = 3 }; /* on a multiprocessor */
+enum { QUERY_BLOCKS = 3, KEY_BLOCKS = 3 }; /* on a multiprocessor */
 
 struct wgmma_args : attention_bwd_args {
     float2 *stats; /* [heads, q rows] of every query and head: lse in powers of 2, <do, o> */
+    CUtensorMap q_map, k_map, v_map, do_map, o_map;
 };
 
 /* ---- what both kernels share ---- */
-
-/* Whether the sentences of the tile of queries that begins at `row` lie in it whole, and their keys
- * are the tile of keys there; also of a tile behind all of them. */
-__device__ __forceinline__ bool is_closed(const attention_shape &s, int row, int q_rows,
-                                          int k_rows) {
-    const int q_end = min(row + TILE, q_rows), k_end = min(row + TILE, k_rows);
-    if (row >= s.q_rows.capacity) return false; /* there is no such tile of queries */
-    if (row >= q_rows && row >= k_rows) return true;
-    if (row >= q_rows || row >= k_rows) return false;
-    const int low = s.q_sentence[row], high = s.q_sentence[q_end - 1];
-    return s.q_offsets[low] == row && s.q_offsets[high + 1] == q_end && s.k_offsets[low] == row &&
-           s.k_offsets[high + 1] == k_end;
-}
 
 /* Products of a tile's rows with another's: scores in s, dp when it has been waited for. */
 __device__ __forceinline__ void begin_scores(float (*s)[4], float (*dp)[4], const bf16 *left_s,
@@ -65,23 +53,41 @@ __device__ __forceinline__ void differentiate(float (*p)[4], float (*dp)[4], flo
 
 /* ---- dq ---- */
 
-/* lse in powers of 2 and <do, o> of a query, made by four threads. */
-__device__ __forceinline__ float2 stats_of(const wgmma_args &a, int64_t row, int head, bool real) {
-    const int t = (int)threadIdx.x % 4, first = head * a.s.head;
-    float sum = 0.0f;
-    for (int piece = t; real && piece < a.s.head / 8; piece += 4) {
-        float x[8], y[8];
-        load8(a.d_o + row * a.ld_do + first + piece * 8, true, 8, x);
-        load8(a.o + row * a.ld_o + first + piece * 8, true, 8, y);
-#pragma unroll
-        for (int i = 0; i < 8; i++) sum += x[i] * y[i];
+/* Starts to fetch: queries, do and o of a tile, keys and values one tile after the other; by one
+ * thread. */
+struct query_feed {
+    const wgmma_args &a;
+    const walk &way;
+    bf16 *q, *d_o, *o, *k, *v; /* [2, TILE_SIZE] of shared memory each, o [TILE_SIZE] */
+    float *lse;                /* [2, TILE] */
+    const arrivals &to;
+
+    __device__ __forceinline__ void keys(const place &p, int key, uint64_t *barrier) const {
+        const int stage = to.stage() ^ 1;
+        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, p.column, barrier);
+        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, p.column, barrier);
     }
-    sum += __shfl_xor_sync(~0u, sum, 1);
-    sum += __shfl_xor_sync(~0u, sum, 2);
-    const float2 stats = make_float2(real ? a.lse[row * a.ld_lse + head] * 1.44269504f : 0.0f, sum);
-    if (real && t == 0) a.stats[head * a.s.q_rows.capacity + row] = stats;
-    return stats;
-}
+
+    __device__ __forceinline__ void next(const place &p, int key) const {
+        if (threadIdx.x == 0) keys(p, key, to.expect(2));
+    }
+
+    __device__ __forceinline__ void first(int round) const {
+        const place p = way.at(round);
+        const int slot = round % 2, row = p.row + (int)threadIdx.x;
+        if (threadIdx.x < TILE)
+            copy_few<4>(lse + slot * TILE + threadIdx.x,
+                        a.lse + (row < p.row_end ? row * a.ld_lse + p.head : 0), row < p.row_end);
+        if (threadIdx.x != 0) return;
+        const bool sees = p.begin < p.end;
+        uint64_t *barrier = to.expect(sees ? 5 : 3, way.bytes(round + 1));
+        fetch_tile(q + slot * TILE_SIZE, a.q_map, p.row, p.column, barrier);
+        fetch_tile(d_o + slot * TILE_SIZE, a.do_map, p.row, p.column, barrier);
+        fetch_tile(o, a.o_map, p.row, p.column, barrier);
+        if (sees) keys(p, p.begin, barrier);
+        way.fetch(round + 1, barrier);
+    }
+};
 
 /* What a thread knows of its two queries. */
 struct query_rows {
@@ -89,17 +95,29 @@ struct query_rows {
     float2 stats[2];
 };
 
-__device__ __forceinline__ query_rows query_rows_of(const wgmma_args &a, int row0, int rows,
-                                                    int head) {
-    query_rows r;
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+/* lse in powers of 2 and <do, o> of a thread's two queries, made by four threads, from tiles; row: of
+ * the first in its tile. */
+__device__ __forceinline__ void find_stats(const wgmma_args &a, const place &p, const bf16 *d_o,
+                                           const bf16 *o, const float *lse, int row,
+                                           query_rows *r) {
+    const int t = (int)threadIdx.x % 4;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const int row = row0 + warp * 16 + lane / 4 + h * 8;
-        r.seen[h] = row < rows ? keys_of(a.s, row) : make_int2(0, 0);
-        r.stats[h] = stats_of(a, row, head, row < rows);
+        float sum = 0.0f;
+#pragma unroll
+        for (int piece = t; piece < TILE / 8; piece += 4) {
+            float x[8], y[8];
+            load8(d_o + tile_at(row + h * 8, piece * 8), true, 8, x);
+            load8(o + tile_at(row + h * 8, piece * 8), true, 8, y);
+#pragma unroll
+            for (int i = 0; i < 8; i++) sum += x[i] * y[i];
+        }
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        r->stats[h] = make_float2(lse[row + h * 8] * 1.44269504f, sum);
+        const int at = p.row + row + h * 8;
+        if (t == 0 && at < p.row_end) a.stats[p.head * a.s.q_rows.capacity + at] = r->stats[h];
     }
-    return r;
 }
 
 /* p and ds of a block's queries and the keys of a tile that begins at `key`; full: all are seen. */
@@ -116,161 +134,234 @@ __device__ __forceinline__ void differentiate_rows(const attention_shape &s, con
         differentiate<true>(p, dp, scale, key, r.seen, of_row);
 }
 
-/* All gradients of a closed tile. */
-__device__ __forceinline__ void closed_tile(const wgmma_args &a, bf16 *q, int row0, int rows,
-                                            int head) {
-    const attention_shape &s = a.s;
-    const int first = head * s.head, pieces = s.head / 8;
-    const int k_rows = (int)rows_now(s.step, s.k_rows);
-    bf16 *d_o = q + TILE_SIZE, *k = d_o + TILE_SIZE, *v = k + TILE_SIZE;
-    feed(a.q + first, a.ld_q, row0, pieces).next(q, a.ld_q, rows - row0);
-    feed(a.k + first, a.ld_k, row0, pieces).next(k, a.ld_k, k_rows - row0);
-    feed(a.v + first, a.ld_v, row0, pieces).next(v, a.ld_v, k_rows - row0);
-    feed(a.d_o + first, a.ld_do, row0, pieces).next(d_o, a.ld_do, rows - row0);
-    copies_commit();
-    const query_rows r = query_rows_of(a, row0, rows, head);
-    receive();
-    __syncthreads();
-    float p[TILE / 8][4], dp[TILE / 8][4], sum[TILE / 8][4] = {}; /* sum: dq, dk, dv in turn */
-    differentiate_rows(s, r, p, dp, q, k, d_o, v, row0, false);
-    const left p_left = left_of(p), ds_left = left_of(dp);
-    const float one[2] = {1.0f, 1.0f}, scales[2] = {s.scale, s.scale};
-    products_begin();
-    multiply(sum, ds_left, k);
-    products_end(sum);
+/* All gradients of a closed tile, whose dq, p and ds there are already. */
+__device__ __forceinline__ void close_tile(const wgmma_args &a, const place &at, float (*sum)[4],
+                                           const left &p, const left &ds, bf16 *q, const bf16 *d_o,
+                                           bf16 *k, bf16 *v) {
+    const int64_t end = a.s.k_rows.capacity;
+    const float one[2] = {1.0f, 1.0f}, scales[2] = {a.s.scale, a.s.scale};
     __syncthreads(); /* k and v have been read */
-    write_left(ds_left, v);
-    write_tile(sum, scales, k, a.dq + first, a.ld_dq, row0, s.q_rows.capacity, pieces);
-    write_left(p_left, k);
+    write_left(ds, v);
+    write_tile(sum, scales, k, a.dq + at.column, a.ld_dq, at.row, a.s.q_rows.capacity);
+    write_left(p, k);
     publish();
     __syncthreads();
     products_begin();
     turned_multiply(sum, v, q);
     products_end(sum);
     __syncthreads(); /* q has been read */
-    write_tile(sum, scales, q, a.dk + first, a.ld_dk, row0, s.k_rows.capacity, pieces);
+    write_tile(sum, scales, q, a.dk + at.column, a.ld_dk, at.row, end);
     products_begin();
     turned_multiply(sum, k, d_o);
     products_end(sum);
-    write_tile(sum, one, q, a.dv + first, a.ld_dv, row0, s.k_rows.capacity, pieces);
+    write_tile(sum, one, q, a.dv + at.column, a.ld_dv, at.row, end);
 }
 
-__global__ void __launch_bounds__(THREADS, QUERY_BLOCKS) query_kernel(wgmma_args a) {
+/* Those of a closed tile in the tail of a buffer, or of one that sees nothing: zeros. */
+__device__ __forceinline__ void clear_tile(const wgmma_args &a, const place &at, bool closed,
+                                           bf16 *through) {
+    const float none[TILE / 8][4] = {}, one[2] = {1.0f, 1.0f};
+    write_tile(none, one, through, a.dq + at.column, a.ld_dq, at.row, a.s.q_rows.capacity);
+    if (!closed) return;
+    write_tile(none, one, through, a.dk + at.column, a.ld_dk, at.row, a.s.k_rows.capacity);
+    write_tile(none, one, through, a.dv + at.column, a.ld_dv, at.row, a.s.k_rows.capacity);
+}
+
+__global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
+    query_kernel(const __grid_constant__ wgmma_args a) {
     extern __shared__ __align__(1024) char memory[];
+    __shared__ __align__(16) fth_cuda_tile record[2];
+    __shared__ uint64_t barrier[2];
     const attention_shape &s = a.s;
-    const int head = blockIdx.y, first = head * s.head, pieces = s.head / 8;
-    bf16 *q = reinterpret_cast<bf16 *>(memory), *d_o = q + TILE_SIZE;
-    bf16 *k = d_o + TILE_SIZE, *v = k + 2 * TILE_SIZE; /* two of each */
-    /* The last first: they see the most keys where none looks ahead. */
-    const int row0 = (int)(gridDim.x - 1 - blockIdx.x) * TILE;
-    const int rows = (int)rows_now(s.step, s.q_rows);
-    if (is_closed(s, row0, rows, (int)rows_now(s.step, s.k_rows))) {
-        closed_tile(a, q, row0, rows, head);
-        return;
-    }
-    const span mine = key_span(s, row0, min(row0 + TILE, rows));
-    const int begin = mine.any.x, end = mine.any.y;
-    feed keys(a.k + first, a.ld_k, begin, pieces), values(a.v + first, a.ld_v, begin, pieces);
-    auto fetch_keys = [&](int key, int stage) {
-        if (key < end) {
-            keys.next(k + stage * TILE_SIZE, a.ld_k, end - key);
-            values.next(v + stage * TILE_SIZE, a.ld_v, end - key);
+    bf16 *q = reinterpret_cast<bf16 *>(memory), *d_o = q + 2 * TILE_SIZE;
+    bf16 *k = d_o + 2 * TILE_SIZE, *v = k + 2 * TILE_SIZE, *o = v + 2 * TILE_SIZE;
+    __shared__ float lse[2 * TILE];
+    const int items = fth_cuda_n_tiles((int)s.q_rows.capacity) * s.heads;
+    const int mine = (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4; /* row in a tile */
+    const walk way = {s.tiles.queries, items, s.heads, record};
+    way.begin();
+    arrivals arrive(barrier);
+    const query_feed feed = {a, way, q, d_o, o, k, v, lse, arrive};
+    feed.first(0);
+    for (int round = 0; way.has(round); round++) {
+        const fth_cuda_tile *about = way.about(round);
+        const place now = way.at(round);
+        const span sees = {make_int2(now.begin, now.end),
+                           make_int2(about->all_begin, about->all_end)};
+        const bool closed = about->flags & FTH_CUDA_CLOSED;
+        const int slot = round % 2;
+        bf16 *q_now = q + slot * TILE_SIZE, *do_now = d_o + slot * TILE_SIZE;
+        query_rows r;
+        keys_seen(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, r.seen);
+        float dq[TILE / 8][4] = {};
+        int key = now.begin;
+        do { /* one step even where nothing is seen */
+            arrive.next_step();
+            if (key == now.begin) {
+                find_stats(a, now, do_now, o, lse + slot * TILE, mine, &r);
+                if (key + TILE >= now.end) __syncthreads(); /* o has been read */
+            }
+            if (key + TILE < now.end)
+                feed.next(now, key + TILE);
+            else if (way.has(round + 1))
+                feed.first(round + 1);
+            if (key >= now.end) break;
+            bf16 *k_now = k + arrive.stage() * TILE_SIZE, *v_now = v + arrive.stage() * TILE_SIZE;
+            float p[TILE / 8][4], dp[TILE / 8][4];
+            differentiate_rows(s, r, p, dp, q_now, k_now, do_now, v_now, key, covers(sees, key));
+            const left ds = left_of(dp);
+            products_begin();
+            multiply(dq, ds, k_now);
+            products_end(dq);
+            if (closed) close_tile(a, now, dq, left_of(p), ds, q_now, do_now, k_now, v_now);
+            key += TILE;
+        } while (key < now.end);
+        if (now.begin >= now.end) {
+            clear_tile(a, now, closed, q_now);
+        } else if (!closed) {
+            const float scales[2] = {s.scale, s.scale};
+            __syncthreads(); /* q has been read */
+            write_tile(dq, scales, q_now, a.dq + now.column, a.ld_dq, now.row, s.q_rows.capacity);
         }
-        copies_commit();
-    };
-    feed(a.q + first, a.ld_q, row0, pieces).next(q, a.ld_q, rows - row0);
-    feed(a.d_o + first, a.ld_do, row0, pieces).next(d_o, a.ld_do, rows - row0);
-    fetch_keys(begin, 0);
-    const query_rows r = query_rows_of(a, row0, rows, head);
-    float dq[TILE / 8][4] = {};
-    for (int key = begin, stage = 0; key < end; key += TILE, stage ^= 1) {
-        receive();
-        __syncthreads(); /* these keys are there, and those before them are no longer needed */
-        fetch_keys(key + TILE, stage ^ 1);
-        const bf16 *k_now = k + stage * TILE_SIZE, *v_now = v + stage * TILE_SIZE;
-        float p[TILE / 8][4], dp[TILE / 8][4];
-        differentiate_rows(s, r, p, dp, q, k_now, d_o, v_now, key, covers(mine, key));
-        const left ds = left_of(dp);
-        products_begin();
-        multiply(dq, ds, k_now);
-        products_end(dq);
     }
-    receive();
-    __syncthreads();
-    const float scales[2] = {s.scale, s.scale};
-    write_tile(dq, scales, q, a.dq + first, a.ld_dq, row0, s.q_rows.capacity, pieces);
 }
 
 /* ---- dk and dv ---- */
 
-__global__ void __launch_bounds__(THREADS, KEY_BLOCKS) key_kernel(wgmma_args a) {
-    extern __shared__ __align__(1024) char memory[];
-    const attention_shape &s = a.s;
-    const int head = blockIdx.y, first = head * s.head, pieces = s.head / 8;
-    const int thread = (int)threadIdx.x, lane = thread % 32;
-    bf16 *k = reinterpret_cast<bf16 *>(memory), *v = k + TILE_SIZE;
-    bf16 *q = v + TILE_SIZE, *d_o = q + 2 * TILE_SIZE;               /* two of each */
-    float2 *stats = reinterpret_cast<float2 *>(d_o + 2 * TILE_SIZE); /* [2, TILE] */
-    const int row0 = (int)blockIdx.x * TILE, rows = (int)rows_now(s.step, s.k_rows);
-    if (is_closed(s, row0, (int)rows_now(s.step, s.q_rows), rows)) return; /* made already */
-    const span mine = query_span(s, row0, min(row0 + TILE, rows));
-    const int begin = mine.any.x, end = mine.any.y;
-    int2 seen[2];
+/* Starts to fetch a tile's keys and values, and queries one tile after the other; by one thread, but
+ * what is known of queries by all. */
+struct key_feed {
+    const wgmma_args &a;
+    const walk &way;
+    bf16 *k, *v, *q, *d_o; /* [2, TILE_SIZE] of shared memory each */
+    float2 *stats;         /* [2, TILE] */
+    const arrivals &to;
+
+    __device__ __forceinline__ void queries(const place &p, int query, uint64_t *barrier) const {
+        const int stage = to.stage() ^ 1;
+        fetch_tile(q + stage * TILE_SIZE, a.q_map, query, p.column, barrier);
+        fetch_tile(d_o + stage * TILE_SIZE, a.do_map, query, p.column, barrier);
+    }
+
+    __device__ __forceinline__ void statistics(const place &p, int query) const {
+        const int thread = (int)threadIdx.x, stage = to.stage() ^ 1;
+        const bool valid = query + thread < p.end;
+        if (thread < TILE)
+            copy_few<8>(stats + stage * TILE + thread,
+                        a.stats + p.head * a.s.q_rows.capacity + (valid ? query + thread : 0),
+                        valid);
+    }
+
+    __device__ __forceinline__ void next(const place &p, int query) const {
+        if (threadIdx.x == 0) queries(p, query, to.expect(2));
+        statistics(p, query);
+    }
+
+    __device__ __forceinline__ void first(int round) const {
+        const place p = way.at(round);
+        const int slot = round % 2;
+        const bool seen = p.begin < p.end;
+        if (seen) statistics(p, p.begin);
+        if (threadIdx.x != 0) return;
+        uint64_t *barrier = to.expect(seen ? 4 : 2, way.bytes(round + 1));
+        fetch_tile(k + slot * TILE_SIZE, a.k_map, p.row, p.column, barrier);
+        fetch_tile(v + slot * TILE_SIZE, a.v_map, p.row, p.column, barrier);
+        if (seen) queries(p, p.begin, barrier);
+        way.fetch(round + 1, barrier);
+    }
+};
+
+/* The queries that see a thread's two rows; row: of the first, the other is 8 below. */
+__device__ __forceinline__ void queries_seeing(const attention_shape &s, const place &p, bool one,
+                                               int row, int2 seen[2]) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const int row = row0 + thread / 32 * 16 + lane / 4 + h * 8;
-        seen[h] = row < rows ? queries_of(s, row) : make_int2(0, 0);
-    }
-    feed queries(a.q + first, a.ld_q, begin, pieces);
-    feed gradients(a.d_o + first, a.ld_do, begin, pieces);
-    auto fetch_queries = [&](int query, int stage) {
-        if (query < end) {
-            queries.next(q + stage * TILE_SIZE, a.ld_q, end - query);
-            gradients.next(d_o + stage * TILE_SIZE, a.ld_do, end - query);
-            const bool valid = query + thread < end;
-            if (thread < TILE)
-                copy8(stats + stage * TILE + thread,
-                      a.stats + head * s.q_rows.capacity + (valid ? query + thread : 0), valid);
-        }
-        copies_commit();
-    };
-    feed(a.k + first, a.ld_k, row0, pieces).next(k, a.ld_k, rows - row0);
-    feed(a.v + first, a.ld_v, row0, pieces).next(v, a.ld_v, rows - row0);
-    fetch_queries(begin, 0);
-    float dk[TILE / 8][4] = {}, dv[TILE / 8][4] = {};
-    const float scale = s.scale * 1.44269504f;
-    for (int query = begin, stage = 0; query < end; query += TILE, stage ^= 1) {
-        receive();
-        __syncthreads(); /* these queries are there, and those before them no longer needed */
-        fetch_queries(query + TILE, stage ^ 1);
-        const bf16 *q_now = q + stage * TILE_SIZE, *do_now = d_o + stage * TILE_SIZE;
-        float p[TILE / 8][4], dp[TILE / 8][4];
-        begin_scores(p, dp, k, q_now, v, do_now);
-        const float2 *now = stats + stage * TILE + lane % 4 * 2;
-        const auto of_column = [&](int i, int n) { return now[n * 8 + i % 2]; };
-        if (covers(mine, query))
-            differentiate<false>(p, dp, scale, query, seen, of_column);
+        const int r = row + h * 8;
+        if (r >= p.row_end)
+            seen[h] = make_int2(0, 0);
+        else if (one)
+            seen[h] = make_int2(s.causal ? r : p.begin, p.end);
         else
-            differentiate<true>(p, dp, scale, query, seen, of_column);
-        const left p_left = left_of(p), ds_left = left_of(dp);
-        products_begin();
-        multiply(dv, p_left, do_now);
-        multiply(dk, ds_left, q_now);
-        products_end(dv);
-        settle(dk);
+            seen[h] = queries_of(s, r);
     }
-    receive();
-    __syncthreads();
-    const float one[2] = {1.0f, 1.0f}, scales[2] = {s.scale, s.scale};
-    write_tile(dk, scales, k, a.dk + first, a.ld_dk, row0, s.k_rows.capacity, pieces);
-    write_tile(dv, one, v, a.dv + first, a.ld_dv, row0, s.k_rows.capacity, pieces);
+}
+
+__global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
+    key_kernel(const __grid_constant__ wgmma_args a) {
+    extern __shared__ __align__(1024) char memory[];
+    __shared__ __align__(16) fth_cuda_tile record[2];
+    __shared__ uint64_t barrier[2];
+    const attention_shape &s = a.s;
+    const int lane = (int)threadIdx.x % 32, mine = (int)threadIdx.x / 32 * 16 + lane / 4;
+    bf16 *k = reinterpret_cast<bf16 *>(memory), *v = k + 2 * TILE_SIZE;
+    bf16 *q = v + 2 * TILE_SIZE, *d_o = q + 2 * TILE_SIZE;
+    float2 *stats = reinterpret_cast<float2 *>(d_o + 2 * TILE_SIZE);
+    const int items = *s.tiles.n_keys * s.heads;
+    const float scale = s.scale * 1.44269504f;
+    const walk way = {s.tiles.keys, items, s.heads, record};
+    if (!way.has(0)) return;
+    way.begin();
+    arrivals arrive(barrier);
+    const key_feed feed = {a, way, k, v, q, d_o, stats, arrive};
+    feed.first(0);
+    for (int round = 0; way.has(round); round++) {
+        const fth_cuda_tile *about = way.about(round);
+        const place now = way.at(round);
+        const span seen_by = {make_int2(now.begin, now.end),
+                              make_int2(about->all_begin, about->all_end)};
+        const int slot = round % 2;
+        bf16 *k_now = k + slot * TILE_SIZE, *v_now = v + slot * TILE_SIZE;
+        int2 seen[2];
+        queries_seeing(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
+        float dk[TILE / 8][4] = {}, dv[TILE / 8][4] = {};
+        int query = now.begin;
+        do { /* one step even where nobody sees it */
+            arrive.next_step();
+            if (query + TILE < now.end)
+                feed.next(now, query + TILE);
+            else if (way.has(round + 1))
+                feed.first(round + 1);
+            if (query >= now.end) break;
+            const int stage = arrive.stage();
+            const bf16 *q_now = q + stage * TILE_SIZE, *do_now = d_o + stage * TILE_SIZE;
+            float p[TILE / 8][4], dp[TILE / 8][4];
+            begin_scores(p, dp, k_now, q_now, v_now, do_now);
+            const float2 *of_queries = stats + stage * TILE + lane % 4 * 2;
+            const auto of_column = [&](int i, int n) { return of_queries[n * 8 + i % 2]; };
+            if (covers(seen_by, query))
+                differentiate<false>(p, dp, scale, query, seen, of_column);
+            else
+                differentiate<true>(p, dp, scale, query, seen, of_column);
+            const left p_left = left_of(p), ds_left = left_of(dp);
+            products_begin();
+            multiply(dv, p_left, do_now);
+            multiply(dk, ds_left, q_now);
+            products_end(dv);
+            settle(dk);
+            query += TILE;
+        } while (query < now.end);
+        const float one[2] = {1.0f, 1.0f}, scales[2] = {s.scale, s.scale};
+        __syncthreads(); /* k and v have been read */
+        write_tile(dk, scales, k_now, a.dk + now.column, a.ld_dk, now.row, s.k_rows.capacity);
+        write_tile(dv, one, v_now, a.dv + now.column, a.ld_dv, now.row, s.k_rows.capacity);
+    }
 }
 } // namespace
 
 fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_shape *s) {
-    const wgmma_args a = {fth_cuda_attention_bwd_args(c, s), (float2 *)c->scratch};
-    const int bytes = 6 * TILE_SIZE * (int)sizeof(bf16);
-    FTH_TRY(launch_tiles(c, query_kernel, a, s->q_rows.capacity, bytes));
-    return launch_tiles(c, key_kernel, a, s->k_rows.capacity,
-                        bytes + 2 * TILE * (int)sizeof(float2));
+    wgmma_args a = {};
+    static_cast<attention_bwd_args &>(a) = fth_cuda_attention_bwd_args(c, s);
+    a.stats = (float2 *)c->scratch;
+    const int64_t columns = (int64_t)s->heads * TILE;
+    const int64_t q_rows = s->q_rows.capacity, k_rows = s->k_rows.capacity;
+    const int bytes = TILE_SIZE * (int)sizeof(bf16);
+    FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, q_rows, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, k_rows, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.v_map, a.v, a.ld_v, k_rows, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.do_map, a.d_o, a.ld_do, q_rows, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.o_map, a.o, a.ld_o, q_rows, columns));
+    FTH_TRY(launch_tiles(c, query_kernel, a, fth_cuda_n_tiles((int32_t)q_rows), QUERY_BLOCKS,
+                         9 * bytes));
+    return launch_tiles(c, key_kernel, a, fth_cuda_n_tiles((int32_t)k_rows), KEY_BLOCKS,
+                        8 * bytes + 2 * TILE * (int)sizeof(float2));
 }

@@ -50,6 +50,7 @@ static void cuda_close(fth_device *dev) {
     if (gpu->stream) cudaStreamDestroy(gpu->stream);
     if (gpu->aside) cudaStreamDestroy(gpu->aside);
     if (gpu->updates) cudaStreamDestroy(gpu->updates);
+    if (gpu->watching) cudaStreamDestroy(gpu->watching);
     if (gpu->forked) cudaEventDestroy(gpu->forked);
     for (cudaEvent_t event : gpu->done)
         if (event) cudaEventDestroy(event);
@@ -62,7 +63,7 @@ static fth_err open_streams(fth_cuda *gpu) {
     CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
     CUDA_TRY(cudaStreamCreateWithPriority(&gpu->stream, cudaStreamNonBlocking, greatest),
              "making a stream");
-    for (cudaStream_t *stream : {&gpu->aside, &gpu->updates})
+    for (cudaStream_t *stream : {&gpu->aside, &gpu->updates, &gpu->watching})
         CUDA_TRY(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, least),
                  "making a stream");
     CUDA_TRY(cudaEventCreateWithFlags(&gpu->forked, cudaEventDisableTiming), "making an event");
@@ -76,7 +77,7 @@ static fth_err open_parts(fth_cuda *gpu) {
     const cublasStatus_t status = cublasLtCreate(&gpu->blas);
     if (status != CUBLAS_STATUS_SUCCESS)
         return fth_fail(FTH_FAILED, "CUDA: starting cuBLASLt: %s", cublasLtGetStatusString(status));
-    const size_t counters = sizeof *gpu->counters * 2 * FTH_CUDA_COUNTERS;
+    const size_t counters = sizeof *gpu->counters * FTH_CUDA_COUNTING * FTH_CUDA_COUNTERS;
     for (void *&workspace : gpu->workspace)
         CUDA_TRY(cudaMalloc(&workspace, FTH_CUDA_WORKSPACE), "memory for cuBLASLt");
     CUDA_TRY(cudaMalloc(&gpu->counters, counters), "memory for counters");
@@ -172,6 +173,7 @@ static fth_backend make_table(void) {
     table.run = fth_cuda_run;
     table.lag = FTH_CUDA_LAG;
     table.update_together = FTH_CUDA_UPDATE;
+    table.keep_bits = true;
     table.prepare = fth_cuda_prepare;
     table.unprepare = fth_cuda_unprepare;
     table.sum_squares = fth_cuda_sum_squares;

@@ -29,6 +29,8 @@ extern "C" {
 #include "graph/dropout.h"
 }
 
+#include "backend/cuda/tiles.cuh"
+
 typedef __nv_bfloat16 bf16;
 
 /* Of fth_adam, for updates inside of a program. */
@@ -62,13 +64,15 @@ struct fth_cuda_batch {
     fth_cuda_step *step;
     fth_cuda_side side[2];
     int64_t *pairs[3]; /* [sentences + 1] first pair of a sentence: source, target, cross */
-    int32_t *slot;     /* [target capacity] generation only, as these two */
-    int32_t *begin;    /* [target capacity + 1] first entry of a row's history */
-    int32_t *history;  /* all histories, one behind the other */
+    fth_cuda_tiles tiles[FTH_CUDA_ATTENTIONS]; /* of the attentions that the program has */
+    int32_t *slot;                             /* [target capacity] generation only, as these two */
+    int32_t *begin;   /* [target capacity + 1] first entry of a row's history */
+    int32_t *history; /* all histories, one behind the other */
 };
 
 enum {
     FTH_CUDA_COUNTERS = 8192,
+    FTH_CUDA_COUNTING = 3, /* streams whose kernels count */
     FTH_CUDA_SUMS = 1024,
     FTH_CUDA_WORKSPACE = 32 << 20,
     FTH_CUDA_LAG = 24,         /* operations: about two layers of a backward */
@@ -83,13 +87,15 @@ struct fth_cuda {
     int processors;             /* multiprocessors */
     cudaStream_t stream, aside; /* aside: of what runs beside the rest (plan.h) */
     cudaStream_t updates;       /* of updates that run beside both */
+    cudaStream_t watching;      /* of telemetry that does */
     cudaEvent_t forked;         /* a stream has come to where something goes aside */
     /* By number of the operation: it has ended aside. */
     cudaEvent_t done[FTH_UPDATE_LAGS * FTH_CUDA_LAG];
     cublasLtHandle_t blas;
-    void *workspace[2];    /* of cuBLASLt, for each stream */
-    unsigned *counters;    /* [2, FTH_CUDA_COUNTERS] of stream and aside, 0 between kernels */
-    double *sums;          /* [FTH_CUDA_SUMS] parts of a sum over an arena */
+    void *workspace[2]; /* of cuBLASLt, for each stream */
+    unsigned *counters; /* [FTH_CUDA_COUNTING, FTH_CUDA_COUNTERS] of stream, aside and watching, 0
+                           between kernels */
+    double *sums;       /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;
     double *range_sums; /* [cap_range_sums, FTH_RANGE_SUMS] */
@@ -98,14 +104,21 @@ struct fth_cuda {
     int n_products, cap_products;
 };
 
+/* Counters for products, a new one for every launch (cleared.cu). */
+struct fth_cuda_cleared {
+    char *memory;
+    int32_t used, capacity;
+};
+
 /* What a program keeps beside its values (fth_exec.own). */
 struct fth_cuda_program {
     char *staged, *block; /* pinned memory of the host, and its copy on the GPU */
     size_t block_bytes;
     fth_cuda_batch batch; /* addresses inside of block */
     int32_t capacity[2], cap_sentences;
-    int64_t cap_history; /* entries of all histories together; 0: no generation */
-    cudaEvent_t copied;  /* the staged memory may be written again */
+    bool lists_tiles[FTH_CUDA_ATTENTIONS]; /* by fth_cuda_attention_number */
+    int64_t cap_history;                   /* entries of all histories together; 0: no generation */
+    cudaEvent_t copied;                    /* the staged memory may be written again */
     int64_t runs;
     cudaGraphExec_t graph;
     bf16 *bias;                 /* bf16 copies of the biases of linear operations */
@@ -116,6 +129,7 @@ struct fth_cuda_program {
     char *aside_scratch; /* [FTH_CUDA_LAG, aside_bytes] of operations that run or end aside: the
                             scratch of the rest would not be free for them */
     int64_t aside_bytes;
+    fth_cuda_cleared cleared;
     double *update_parts; /* of the updates that run together (update.cu) */
 };
 
@@ -152,6 +166,19 @@ double fth_cuda_adam_correction(const fth_adam *args);
 fth_err fth_cuda_refresh_weights(fth_device *dev, const fth_arenas *a);
 fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args,
                             double *out);
+
+/* cleared.cu */
+fth_err fth_cuda_cleared_init(fth_cuda_cleared *c, int32_t capacity);
+void fth_cuda_cleared_fini(fth_cuda_cleared *c);
+/* A workspace of its own for a launch that needs so many bytes; NULL: it needs none, or a larger one. */
+void *fth_cuda_cleared_take(fth_cuda_cleared *c, size_t bytes);
+/* First in a captured graph: clears the next n counters. */
+fth_err fth_cuda_cleared_begin(const fth_cuda_cleared *c, int32_t n, cudaStream_t stream);
+/* When it has been captured: takes out the nodes that clear them one by one. */
+fth_err fth_cuda_cleared_end(const fth_cuda_cleared *c, cudaGraph_t graph);
+
+/* attention.cu: which of the lists of tiles belong to an attention. */
+int fth_cuda_attention_number(const fth_op *op);
 
 /* program.cu */
 fth_err fth_cuda_prepare(fth_exec *ex);

@@ -117,6 +117,7 @@ static fth_err choose(const fth_cuda_call *c, const fth_cuda_gemm *g, fth_cuda_p
         s != CUBLAS_STATUS_SUCCESS || found == 0 || results[0].state != CUBLAS_STATUS_SUCCESS;
     if (p->plain) return FTH_OK;
     p->algo = results[0].algo;
+    p->workspace = results[0].workspaceSize;
     fth_cuda_product_tune(c, g, p, results, found);
     return FTH_OK;
 }
@@ -195,9 +196,11 @@ static fth_err multiply_plainly(const fth_cuda_call *c, const fth_cuda_gemm *g) 
 cublasStatus_t fth_cuda_product_run(const fth_cuda_call *c, const fth_cuda_gemm *g,
                                     const fth_cuda_product *p, void *d) {
     const float one = 1.0f, beta = g->c ? 1.0f : 0.0f;
+    void *counter = fth_cuda_cleared_take(&c->program->cleared, p->workspace);
     return cublasLtMatmul(c->gpu->blas, p->desc, &one, g->b, p->a, g->a, p->b, &beta,
-                          g->c ? g->c : d, p->c, d, p->d, &p->algo, c->workspace,
-                          FTH_CUDA_WORKSPACE, c->stream);
+                          g->c ? g->c : d, p->c, d, p->d, &p->algo,
+                          counter ? counter : c->workspace,
+                          counter ? p->workspace : (size_t)FTH_CUDA_WORKSPACE, c->stream);
 }
 
 fth_err fth_cuda_multiply(const fth_cuda_call *c, const fth_cuda_gemm *g) {

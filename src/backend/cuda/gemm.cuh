@@ -30,7 +30,8 @@ struct fth_cuda_product {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, c, d;
     cublasLtMatmulAlgo_t algo;
-    bool plain; /* cuBLASLt has nothing for it */
+    size_t workspace; /* bytes that it needs */
+    bool plain;       /* cuBLASLt has nothing for it */
 };
 
 /* One launch with the product's algorithm; the bias is set, d is where it goes. */

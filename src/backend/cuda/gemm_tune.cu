@@ -47,19 +47,40 @@ __global__ void __launch_bounds__(COMPARE_THREADS)
     if (mine) atomicAdd(differ, mine);
 }
 
-/* Milliseconds of LAUNCHES launches with p's algorithm into `to`; infinity if it cannot. */
+/* A graph of LAUNCHES launches with p's algorithm into `to`; NULL if it cannot. */
+cudaGraphExec_t graph_of(const fth_cuda_call *c, const fth_cuda_gemm *g, const fth_cuda_product *p,
+                         void *to) {
+    fth_cuda_cleared *cleared = &c->program->cleared;
+    const int32_t used = cleared->used;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    if (cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal)) return nullptr;
+    bool ok = fth_cuda_cleared_begin(cleared, LAUNCHES, c->stream) == FTH_OK;
+    for (int i = 0; i < LAUNCHES && ok; i++) ok = !fth_cuda_product_run(c, g, p, to);
+    cleared->used = used;
+    ok = cudaStreamEndCapture(c->stream, &graph) == cudaSuccess && ok &&
+         fth_cuda_cleared_end(cleared, graph) == FTH_OK &&
+         cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
+    if (graph) cudaGraphDestroy(graph);
+    return ok ? exec : nullptr;
+}
+
+/* Milliseconds of LAUNCHES launches with p's algorithm into `to`, in a graph, as they will run;
+ * infinity if it cannot. */
 float time_of(const fth_cuda_call *c, const fth_cuda_gemm *g, const fth_cuda_product *p, trial *t,
               void *to) {
     float ms = INFINITY;
     if (cudaMemsetAsync(to, 0, (size_t)t->bytes, c->stream)) return ms;
-    for (int i = 0; i <= LAUNCHES; i++) {
-        if (fth_cuda_product_run(c, g, p, to)) return ms;
-        if (i == 0) cudaEventRecord(t->begin, c->stream); /* the first one warms up */
-    }
+    cudaGraphExec_t graph = graph_of(c, g, p, to);
+    if (!graph) return ms;
+    bool ok = cudaGraphLaunch(graph, c->stream) == cudaSuccess; /* the first one warms up */
+    cudaEventRecord(t->begin, c->stream);
+    ok = ok && cudaGraphLaunch(graph, c->stream) == cudaSuccess;
     cudaEventRecord(t->end, c->stream);
-    if (cudaEventSynchronize(t->end) || cudaEventElapsedTime(&ms, t->begin, t->end))
-        return INFINITY;
-    return ms;
+    ok = ok && cudaEventSynchronize(t->end) == cudaSuccess &&
+         cudaEventElapsedTime(&ms, t->begin, t->end) == cudaSuccess;
+    cudaGraphExecDestroy(graph);
+    return ok ? ms : INFINITY;
 }
 
 bool same_bits(const fth_cuda_call *c, trial *t) {
@@ -88,13 +109,13 @@ void fth_cuda_product_tune(const fth_cuda_call *c, const fth_cuda_gemm *g, fth_c
         fth_cuda_product other = *p;
         for (int i = 1; i < n; i++) {
             if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
-            /* what needs more workspace also clears it first, a node of the graph that is not timed */
-            if (found[i].workspaceSize > found[0].workspaceSize) continue;
             other.algo = found[i].algo;
+            other.workspace = found[i].workspaceSize;
             const float ms = time_of(c, g, &other, &t, t.other);
             if (!(ms < best) || !same_bits(c, &t)) continue;
             best = ms;
             p->algo = other.algo;
+            p->workspace = other.workspace;
         }
     }
     trial_fini(&t);

@@ -24,6 +24,7 @@ template <class T> struct bwd_args {
     join_coef coef[3];
     int branch; /* which output BRANCH sums up */
     drop_place drop;
+    const uint8_t *kept; /* [rows, chunks] of the forward; NULL: drawn again, if anything drops */
     float *parts[QUANTITIES]; /* [blocks, width]; NULL: not wanted */
     int width, chunks;
     bool wide;
@@ -43,8 +44,15 @@ static __device__ void zero_row(const bwd_args<T> &a, int64_t row, int lane, int
 }
 
 /* join_norm_bwd_fast.cu: a warp for a row, of at most JOIN_BWD_FAST_WIDTH columns, no coefficient
- * learned. */
+ * learned, and what dropout has kept is at hand: drawing it again takes registers that it needs. */
 enum { JOIN_BWD_FAST_WIDTH = 1024 };
+
+static inline bool fth_join_is_fast(const fth_op *op, int width) {
+    const bool drops = op->kind != FTH_KIND_norm_bwd && op->u.join.drop.p > 0;
+    return width <= JOIN_BWD_FAST_WIDTH && !fth_join_is_learned(op) &&
+           (!drops || op->in[JOIN_BWD_KEPT]);
+}
+
 template <class T>
 fth_err fth_cuda_join_bwd_fast(const fth_cuda_call *c, const bwd_args<T> &a, int blocks);
 

@@ -1,6 +1,7 @@
 /* join_norm.cu: z = r x + a D(f) + c e, y = LN(z); join and norm are its halves. Reads 2n (3n with
- * e), writes 2n and two numbers a row; bandwidth bound, so a row is read once and stays in
- * registers: a warp for a row of up to 1024 columns, else a block. */
+ * e), writes 2n, two numbers a row and, where a backward follows, a bit of dropout for every element;
+ * bandwidth bound, so a row is read once and stays in registers: a warp for a row of up to 1024
+ * columns, else a block. */
 #include "backend/cuda/join.cuh"
 
 namespace {
@@ -14,6 +15,7 @@ template <class T> struct join_args {
     const float *gain, *bias;
     join_coef r, a, c;
     drop_place drop;
+    uint8_t *kept; /* [rows, chunks] what it keeps of every piece, opt */
     float eps;
     int width, chunks;
     bool wide;
@@ -46,7 +48,10 @@ __device__ __forceinline__ void join8(const join_args<T> &a, const float scalar[
     if (!a.f) return;
     scale8(a.r, scalar[0], column, WIDE, n, z);
     f.get(v);
-    drop_factors(a.step, a.drop, row, column, WIDE, kept);
+    const uint32_t mask = drop_mask(a.step, a.drop, row, column, WIDE);
+    if (a.kept)
+        a.kept[row * a.chunks + column / 8] = (uint8_t)(WIDE ? mask : mask & 0xffu >> (8 - n));
+    kept_factors(a.drop, mask, kept);
 #pragma unroll
     for (int i = 0; i < 8; i++) v[i] *= kept[i];
     scale8(a.a, scalar[1], column, WIDE, n, v);
@@ -71,6 +76,7 @@ __device__ void zero_row(const join_args<T> &a, int64_t row, int lane, int step)
         const int column = chunk * 8, n = min(8, a.width - column);
         if (a.z) store8(a.z + row * a.ld_z + column, a.wide, n, zeros);
         if (a.y) store8(a.y + row * a.ld_y + column, a.wide, n, zeros);
+        if (a.kept) a.kept[row * a.chunks + chunk] = 0;
     }
     if (a.stats && lane < 2) a.stats[row * a.ld_stats + lane] = 0.0f;
 }
@@ -152,7 +158,7 @@ template <class T> const T *data_of(const fth_tensor *t) {
 template <class T> fth_err forward(const fth_cuda_call *c) {
     const fth_tensor *x = in_of(c, JOIN_X), *f = in_of(c, JOIN_F), *e = in_of(c, JOIN_E);
     const fth_tensor *z = out_of(c, JOIN_Z), *y = out_of(c, JOIN_Y);
-    const fth_tensor *stats = out_of(c, JOIN_STATS);
+    const fth_tensor *stats = out_of(c, JOIN_STATS), *kept = out_of(c, JOIN_KEPT);
     const fth_tensor *vectors[] = {in_of(c, JOIN_R), in_of(c, JOIN_A), in_of(c, JOIN_C),
                                    in_of(c, JOIN_GAIN), in_of(c, JOIN_BIAS)};
     join_args<T> a = {};
@@ -166,6 +172,7 @@ template <class T> fth_err forward(const fth_cuda_call *c) {
     a.c = coef_of(&c->op->u.join.c, vectors[2]);
     a.gain = data_of<float>(vectors[3]), a.bias = data_of<float>(vectors[4]);
     if (f) a.drop = drop_at(&c->op->u.join.drop, f);
+    a.kept = kept ? (uint8_t *)kept->data : nullptr;
     a.eps = (float)c->op->u.join.eps;
     a.width = x->width, a.chunks = ceil_div(x->width, 8);
     a.wide = is_wide(x) && is_wide(f) && is_wide(e) && is_wide(z) && is_wide(y);

@@ -1,8 +1,8 @@
 /* join_norm_bwd.cu: dz = LN'(dy) + addend, dx = r dz, df = a D(dz), de = c dz, and the gradients of
- * gain, bias and learned coefficients; norm_bwd and join_bwd are its halves. Reads dy and z (and the
- * addend), writes dx and df: 4n to 6n, bandwidth bound. Column sums are kept in registers while a
- * group of threads walks over its rows, then added block by block: parts [quantity, block, width],
- * which a second kernel adds in order, aside of what follows. */
+ * gain, bias and learned coefficients; norm_bwd and join_bwd are its halves. Reads dy, z (and the
+ * addend) and a bit of dropout for every element, writes dx and df: 4n to 6n, bandwidth bound. Column
+ * sums are kept in registers while a group of threads walks over its rows, then added block by block:
+ * parts [quantity, block, width], which a second kernel adds in order, aside of what follows. */
 #include "backend/cuda/join_bwd.cuh"
 
 namespace {
@@ -51,7 +51,10 @@ template <class T, bool LEARNED>
 __device__ __forceinline__ void spread(const bwd_args<T> &a, int64_t row, int column, int n,
                                        const float dz[8], float (*dcoef)[8]) {
     float kept[8];
-    drop_factors(a.step, a.drop, row, column, a.wide, kept);
+    if (a.kept)
+        kept_factors(a.drop, a.kept[row * a.chunks + column / 8], kept);
+    else
+        drop_factors(a.step, a.drop, row, column, a.wide, kept);
 #pragma unroll
     for (int t = 0; t < 3; t++) {
         float g[8], k[8];
@@ -165,8 +168,7 @@ __global__ void __launch_bounds__(BWD_THREADS) finish_scalars(finish_args a) {
 
 /* ---- launching ---- */
 
-int blocks_for(int processors, int64_t rows, int width, bool learned) {
-    const bool fast = !learned && width <= JOIN_BWD_FAST_WIDTH;
+int blocks_for(int processors, int64_t rows, int width, bool fast) {
     const int64_t wanted = fast ? ceil_div(rows, BWD_THREADS / 32) : rows;
     /* so many of the fast kernel's are on a multiprocessor at a time */
     const int64_t most = fast && width > 512 ? processors : 2 * processors;
@@ -181,7 +183,7 @@ fth_err launch_as(const fth_cuda_call *c, const bwd_args<T> &a, int blocks) {
 
 template <class T>
 fth_err launch(const fth_cuda_call *c, const bwd_args<T> &a, int blocks, bool learned) {
-    if (!learned && a.width <= JOIN_BWD_FAST_WIDTH) return fth_cuda_join_bwd_fast(c, a, blocks);
+    if (fth_join_is_fast(c->op, a.width)) return fth_cuda_join_bwd_fast(c, a, blocks);
     if (!learned && a.width <= 8192) return launch_as<T, 512, 2, false>(c, a, blocks);
     if (a.width <= 2048) return launch_as<T, 256, 1, true>(c, a, blocks);
     if (a.width <= 4096) return launch_as<T, 512, 1, true>(c, a, blocks);
@@ -193,7 +195,8 @@ fth_err launch(const fth_cuda_call *c, const bwd_args<T> &a, int blocks, bool le
 template <class T> bwd_args<T> arguments(const fth_cuda_call *c) {
     const fth_tensor *dy = in_of(c, JOIN_BWD_DY), *dz = in_of(c, JOIN_BWD_DZ);
     const fth_tensor *z = in_of(c, JOIN_BWD_Z), *stats = in_of(c, JOIN_BWD_STATS);
-    const fth_tensor *gain = in_of(c, JOIN_BWD_GAIN), *shape = dy ? dy : dz;
+    const fth_tensor *gain = in_of(c, JOIN_BWD_GAIN), *kept = in_of(c, JOIN_BWD_KEPT);
+    const fth_tensor *shape = dy ? dy : dz;
     const fth_coef *coefs[3] = {&c->op->u.join.r, &c->op->u.join.a, &c->op->u.join.c};
     const bool join = c->op->kind != FTH_KIND_norm_bwd;
     bwd_args<T> a = {};
@@ -216,6 +219,7 @@ template <class T> bwd_args<T> arguments(const fth_cuda_call *c) {
         a.wide = a.wide && is_wide(term) && (param->width == 1 || is_wide(param));
     }
     if (join) a.drop = drop_at(&c->op->u.join.drop, shape);
+    if (kept) a.kept = (const uint8_t *)kept->data;
     a.width = shape->width, a.chunks = ceil_div(shape->width, 8);
     a.rows = rows_of(shape);
     a.step = c->step;
@@ -253,7 +257,8 @@ template <class T> finish_args sums_of(const fth_cuda_call *c, bwd_args<T> *a, i
 template <class T> fth_err backward(const fth_cuda_call *c) {
     const bool learned = fth_join_is_learned(c->op);
     bwd_args<T> a = arguments<T>(c);
-    const int blocks = blocks_for(c->gpu->processors, a.rows.capacity, a.width, learned);
+    const bool fast = fth_join_is_fast(c->op, a.width);
+    const int blocks = blocks_for(c->gpu->processors, a.rows.capacity, a.width, fast);
     if (blocks == 0) return FTH_OK;
     const finish_args f = sums_of(c, &a, blocks);
     FTH_TRY(launch(c, a, blocks, learned));
@@ -296,7 +301,8 @@ int64_t fth_cuda_join_bwd_scratch(const fth_device *dev, const fth_graph *g, con
     const fth_value *shape = &g->value[op->in[op->in[JOIN_BWD_DY] ? JOIN_BWD_DY : JOIN_BWD_DZ]];
     const int64_t rows = shape->extent == FTH_ROWS_FIXED ? shape->rows : capacity[shape->extent];
     const int processors = reinterpret_cast<const fth_cuda *>(dev)->processors;
-    const bool learned = fth_join_is_learned(op);
-    const int64_t blocks = blocks_for(processors, rows, shape->width, learned);
-    return (learned ? QUANTITIES : BRANCH + 1) * blocks * shape->width * (int64_t)sizeof(float);
+    const bool fast = fth_join_is_fast(op, shape->width);
+    const int64_t blocks = blocks_for(processors, rows, shape->width, fast);
+    return (fth_join_is_learned(op) ? QUANTITIES : BRANCH + 1) * blocks * shape->width *
+           (int64_t)sizeof(float);
 }

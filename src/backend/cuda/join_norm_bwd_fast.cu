@@ -1,6 +1,7 @@
 /* join_norm_bwd_fast.cu: join_norm_bwd where a warp has a row and no coefficient is learned. Reads dy,
- * z (and the addend), writes dx and df: 4n to 6n, bandwidth bound. A warp fetches its next row while
- * it works on this one, and keeps its sums of columns in registers until its rows are done. */
+ * z (and the addend) and a bit of dropout for every element, writes dx and df: 4n to 6n, bandwidth
+ * bound. A warp fetches its next row while it works on this one, and keeps its sums of columns in
+ * registers until its rows are done. */
 #include "backend/cuda/join_bwd.cuh"
 
 namespace {
@@ -9,6 +10,7 @@ enum { SUMS = 3 }; /* GAIN, BIAS, BRANCH */
 template <class T, int CHUNKS> struct bwd_row {
     raw8<T> dy[CHUNKS], z[CHUNKS], dz[CHUNKS];
     float mean, rstd;
+    uint32_t keeps[CHUNKS]; /* by dropout, bit by bit */
 };
 
 template <class T, int CHUNKS, bool WIDE>
@@ -25,6 +27,7 @@ __device__ __forceinline__ void fetch(const bwd_args<T> &a, int64_t row, bwd_row
             r->z[k].load(a.z + row * a.ld_z + column, WIDE, n);
         }
         if (a.dz) r->dz[k].load(a.dz + row * a.ld_dz + column, WIDE, n);
+        r->keeps[k] = a.kept ? a.kept[row * a.chunks + chunk] : 0xffu;
     }
 }
 
@@ -139,17 +142,13 @@ __global__ void __launch_bounds__(BWD_THREADS, CHUNKS <= 2 ? 2 : 1) warp_kernel(
         for (int k = 0; k < CHUNKS; k++) fill8(sums[q][k], 0.0f);
     for (; row < rows; row += step, now = next) {
         if (row + step < rows) fetch<T, CHUNKS, WIDE>(a, row + step, &next);
-        uint32_t keeps[CHUNKS]; /* before anything waits for the row to arrive */
-#pragma unroll
-        for (int k = 0; k < CHUNKS; k++)
-            keeps[k] = drop_mask(a.step, a.drop, row, (lane + k * 32) * 8, WIDE);
         const float2 mean = a.dy ? means<T, CHUNKS, WIDE>(a, now, sums) : make_float2(0.0f, 0.0f);
 #pragma unroll
         for (int k = 0; k < CHUNKS; k++) {
             if (lane + k * 32 >= a.chunks) continue;
             float dz[8];
             gradient<T, CHUNKS, WIDE>(a, now, k, mean, dz);
-            spread<T, WIDE>(a, scalar, row, (lane + k * 32) * 8, keeps[k], dz, sums[BRANCH][k]);
+            spread<T, WIDE>(a, scalar, row, (lane + k * 32) * 8, now.keeps[k], dz, sums[BRANCH][k]);
         }
     }
     for (; row < a.rows.capacity; row += step) zero_row(a, row, lane, 32);

@@ -11,7 +11,7 @@ static bool can_sum(const fth_graph *g, const fth_op *op, fth_val dy) {
     if (op->kind == FTH_KIND_linear_dx) return op->in[LINEAR_DX_SAVED] != 0;
     const bool join = op->kind == FTH_KIND_join_bwd || op->kind == FTH_KIND_norm_bwd ||
                       op->kind == FTH_KIND_join_norm_bwd;
-    return join && !fth_join_is_learned(op) && g->value[dy].width <= JOIN_BWD_FAST_WIDTH;
+    return join && fth_join_is_fast(op, g->value[dy].width);
 }
 
 static int by_offset(const void *a, const void *b) {

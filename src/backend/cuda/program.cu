@@ -25,6 +25,16 @@ template <class T> static void cut(char *base, size_t *at, int64_t n, T **out) {
     *at += (sizeof(T) * (size_t)n + 255) / 256 * 256;
 }
 
+/* Sides of the attention whose number is k. */
+struct attention_sides {
+    fth_side q, k;
+    bool causal;
+};
+
+static attention_sides sides_of(int k) {
+    return {k % 3 == 0 ? FTH_SRC : FTH_TGT, k % 3 == 1 ? FTH_TGT : FTH_SRC, k >= 3};
+}
+
 /* Where everything lies in a block; returns its bytes. Histories come last: of them only what a step
  * has is copied. */
 static size_t lay_out(const fth_cuda_program *p, char *base, fth_cuda_batch *b) {
@@ -38,6 +48,13 @@ static size_t lay_out(const fth_cuda_program *p, char *base, fth_cuda_batch *b) 
         cut(base, &at, p->cap_sentences + 1, &side->offsets);
     }
     for (int64_t *&pairs : b->pairs) cut(base, &at, p->cap_sentences + 1, &pairs);
+    for (int k = 0; k < FTH_CUDA_ATTENTIONS; k++) {
+        if (!p->lists_tiles[k]) continue;
+        const attention_sides sides = sides_of(k);
+        cut(base, &at, fth_cuda_n_tiles(p->capacity[sides.q]), &b->tiles[k].queries);
+        cut(base, &at, fth_cuda_n_tiles(p->capacity[sides.k]), &b->tiles[k].keys);
+        cut(base, &at, 1, &b->tiles[k].n_keys);
+    }
     cut(base, &at, p->capacity[FTH_TGT], &b->slot);
     cut(base, &at, p->capacity[FTH_TGT] + 1, &b->begin);
     cut(base, &at, p->cap_history, &b->history);
@@ -99,6 +116,23 @@ static void fill_pairs(const fth_batch *b, fth_cuda_batch *to) {
     }
 }
 
+static fth_cuda_rows rows_of(const fth_cuda_program *p, const fth_exec *ex, const fth_cuda_batch *b,
+                             fth_side side) {
+    const fth_extent extent = side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT;
+    return {b->side[side].sentence, b->side[side].offsets, (int32_t)ex->rows[extent],
+            p->capacity[side]};
+}
+
+static void fill_tiles(const fth_exec *ex, fth_cuda_batch *to) {
+    const fth_cuda_program *p = own_of(ex);
+    for (int k = 0; k < FTH_CUDA_ATTENTIONS; k++) {
+        if (!p->lists_tiles[k]) continue;
+        const attention_sides sides = sides_of(k);
+        const fth_cuda_rows q = rows_of(p, ex, to, sides.q), keys = rows_of(p, ex, to, sides.k);
+        fth_cuda_list_tiles(&q, &keys, sides.causal, &to->tiles[k]);
+    }
+}
+
 /* *total: entries of all histories. */
 static fth_err fill_histories(const fth_exec *ex, fth_cuda_batch *to, int64_t *total) {
     const fth_batch *b = &ex->batch;
@@ -125,11 +159,13 @@ static fth_err send_batch(const fth_exec *ex) {
         return fth_fail(FTH_FAILED, "a batch has %d sentences, the program holds %d", b->n_sent,
                         p->cap_sentences);
     CUDA_TRY(cudaEventSynchronize(p->copied), "waiting for the last batch");
+    p->cleared.used = 0;
     fth_cuda_batch host;
     lay_out(p, p->staged, &host);
     fill_step(ex, host.step);
     for (int s = 0; s < 2; s++) fill_side(b, &b->side[s], &host.side[s]);
     fill_pairs(b, &host);
+    fill_tiles(ex, &host);
     int64_t entries = 0;
     if (b->length && p->cap_history > 0) FTH_TRY(fill_histories(ex, &host, &entries));
     const size_t bytes = (size_t)(reinterpret_cast<char *>(host.history + entries) - p->staged);
@@ -229,11 +265,31 @@ static int64_t most_history(const fth_exec *ex) {
     return 0;
 }
 
+/* The attentions whose tiles are to be listed: those that the kernels for bf16 make. */
+static void find_attentions(const fth_exec *ex, fth_cuda_program *p) {
+    for (int32_t i = 0; i < ex->graph->n_ops && ex->device->real == FTH_BF16; i++) {
+        const fth_op *op = &ex->graph->op[i];
+        if (op->kind == FTH_KIND_attention || op->kind == FTH_KIND_attention_bwd)
+            p->lists_tiles[fth_cuda_attention_number(op)] = true;
+    }
+}
+
+/* How many products may want a counter. Those of the vocabulary go by parts, but not by so many. */
+static int32_t most_products(const fth_graph *g) {
+    int32_t n = 256;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        const fth_kind kind = g->op[i].kind;
+        n += kind == FTH_KIND_linear || kind == FTH_KIND_linear_dx || kind == FTH_KIND_linear_dw;
+    }
+    return n;
+}
+
 static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     for (int s = 0; s < 2; s++)
         p->capacity[s] = (int32_t)ex->capacity[s == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT];
     p->cap_sentences = p->capacity[0] + p->capacity[1] + 1;
     p->cap_history = most_history(ex);
+    find_attentions(ex, p);
     p->block_bytes = lay_out(p, nullptr, &p->batch);
     CUDA_TRY(cudaMalloc(&p->block, p->block_bytes), "memory for a batch");
     CUDA_TRY(cudaMallocHost(&p->staged, p->block_bytes), "pinned memory for a batch");
@@ -243,6 +299,7 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     FTH_TRY(fth_cuda_find_partners(ex->graph, &p->partner));
     FTH_TRY(take_aside_scratch(ex, p));
     FTH_TRY(fth_cuda_prepare_updates(ex->graph, p));
+    FTH_TRY(fth_cuda_cleared_init(&p->cleared, most_products(ex->graph)));
     return ex->device->real == FTH_BF16 ? plan_biases(ex, p) : FTH_OK;
 }
 
@@ -262,6 +319,7 @@ void fth_cuda_unprepare(fth_exec *ex) {
     if (p->copied) cudaEventDestroy(p->copied);
     cudaFree(p->aside_scratch);
     cudaFree(p->update_parts);
+    fth_cuda_cleared_fini(&p->cleared);
     cudaFree(p->bias);
     cudaFree(p->cast);
     free(p->bias_at);
@@ -274,6 +332,18 @@ void fth_cuda_unprepare(fth_exec *ex) {
 
 typedef fth_err launcher(const fth_cuda_call *c);
 
+static bool is_watching(const fth_op *op) {
+    return op->kind == FTH_KIND_watch || op->kind == FTH_KIND_watch_positions ||
+           op->kind == FTH_KIND_watch_entropy;
+}
+
+/* Where an operation runs that goes aside, or ends. */
+static cudaStream_t aside_stream(const fth_cuda *gpu, const fth_op *op) {
+    return op->kind == FTH_KIND_update ? gpu->updates
+           : is_watching(op)           ? gpu->watching
+                                       : gpu->aside;
+}
+
 static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool aside) {
     static launcher *const kinds[FTH_N_KINDS] = {
 #define KIND(name, text) fth_cuda_##name,
@@ -282,16 +352,16 @@ static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool 
     };
     fth_cuda *gpu = gpu_of(ex);
     fth_cuda_program *p = own_of(ex);
-    const bool runs = aside && fth_runs_aside(op), updates = runs && op->kind == FTH_KIND_update;
+    const bool runs = aside && fth_runs_aside(op);
     const int64_t slot = (op - ex->graph->op) % FTH_CUDA_LAG;
     fth_cuda_call call = {};
     call.gpu = gpu, call.ex = ex, call.op = op, call.n_ops = n_ops;
     call.program = p, call.batch = &p->batch, call.step = p->batch.step;
-    call.stream = updates ? gpu->updates : runs ? gpu->aside : gpu->stream;
+    call.stream = runs ? aside_stream(gpu, op) : gpu->stream;
     call.later = aside ? gpu->aside : gpu->stream;
     call.scratch = aside ? p->aside_scratch + slot * p->aside_bytes : ex->scratch;
     call.workspace = gpu->workspace[runs];
-    call.counters = gpu->counters + (runs ? FTH_CUDA_COUNTERS : 0);
+    call.counters = gpu->counters + (!runs ? 0 : is_watching(op) ? 2 : 1) * FTH_CUDA_COUNTERS;
     return kinds[op->kind](&call);
 }
 
@@ -340,10 +410,9 @@ static cudaEvent_t *done_of(fth_cuda *gpu, int32_t i) {
 static fth_err launch_aside(const fth_exec *ex, int32_t i, int32_t n) {
     fth_cuda *gpu = gpu_of(ex);
     const fth_op *op = &ex->graph->op[i];
-    const bool updates = op->kind == FTH_KIND_update;
-    cudaStream_t to = updates ? gpu->updates : gpu->aside;
+    cudaStream_t to = aside_stream(gpu, op);
     if (fth_runs_aside(op)) FTH_TRY(fork(gpu, gpu->stream, to));
-    if (updates) FTH_TRY(fork(gpu, gpu->aside, to));
+    if (op->kind == FTH_KIND_update) FTH_TRY(fork(gpu, gpu->aside, to));
     FTH_TRY(launch(ex, op, n, true));
     for (int32_t k = i; k < i + n; k++)
         CUDA_TRY(cudaEventRecord(*done_of(gpu, k), to), "going aside");
@@ -375,7 +444,7 @@ static int32_t together_at(const fth_graph *g, int32_t i) {
     }
 }
 
-/* All operations, on three streams. */
+/* All operations, on four streams. */
 static fth_err walk(const fth_exec *ex) {
     const int32_t n = ex->graph->n_ops;
     FTH_TRY(refresh_biases(ex));
@@ -399,8 +468,11 @@ static fth_err capture(const fth_exec *ex) {
     cudaGraph_t graph = nullptr;
     CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
              "beginning a capture");
-    const fth_err err = walk(ex);
+    const fth_cuda_cleared *cleared = &own_of(ex)->cleared;
+    fth_err err = fth_cuda_cleared_begin(cleared, cleared->capacity, stream);
+    if (err == FTH_OK) err = walk(ex);
     const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+    if (err == FTH_OK && ended == cudaSuccess) err = fth_cuda_cleared_end(cleared, graph);
     if (err != FTH_OK) {
         if (graph) cudaGraphDestroy(graph);
         return err;

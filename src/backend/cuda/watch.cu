@@ -8,12 +8,18 @@
 
 namespace {
 enum {
-    WATCH_BLOCKS = 256, /* of an operation */
+    WATCH_BLOCKS = 256, /* of an operation, at most */
     WATCH_THREADS = 256,
     WATCH_WARPS = WATCH_THREADS / 32,
     WATCH_JOBS = 4 /* operations of a launch */
 };
 static_assert(WATCH_BLOCKS == WATCH_THREADS, "a thread of the last block for each block");
+
+/* Blocks for so many rows, a warp for each in turn. */
+int blocks_for(int64_t rows) {
+    const int blocks = ceil_div(rows, WATCH_WARPS);
+    return blocks < 1 ? 1 : blocks < WATCH_BLOCKS ? blocks : (int)WATCH_BLOCKS;
+}
 
 /* Where parts and sums go. */
 struct board {
@@ -31,27 +37,38 @@ board board_of(const fth_cuda_call *c, int job, bool root0, bool root1) {
             {root0, root1}};
 }
 
+/* Adds up pairs of all threads of a block; the first thread has the sums. shared [WATCH_WARPS]. */
+__device__ double2 pair_sum(double2 x, double2 *shared) {
+    x.x = warp_sum(x.x), x.y = warp_sum(x.y);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    double2 sum = make_double2(0, 0);
+    for (int k = 0; k < WATCH_WARPS && threadIdx.x == 0; k++)
+        sum.x += shared[k].x, sum.y += shared[k].y;
+    return sum;
+}
+
 /* Sums of the blocks' own sums; a and b count in the first lane of each warp. */
 __device__ void finish(const board &to, double a, double b) {
-    __shared__ double shared[WATCH_WARPS];
+    __shared__ double2 shared[WATCH_WARPS], others[WATCH_WARPS];
     __shared__ bool last;
+    double2 *parts = reinterpret_cast<double2 *>(to.parts);
     const bool first = threadIdx.x % 32 == 0;
-    const double sum[2] = {group_sum<WATCH_THREADS>(first ? a : 0.0, shared),
-                           group_sum<WATCH_THREADS>(first ? b : 0.0, shared)};
-    if (threadIdx.x < 2) {
-        to.parts[2 * blockIdx.x + threadIdx.x] = sum[threadIdx.x];
+    const double2 mine = pair_sum(make_double2(first ? a : 0.0, first ? b : 0.0), shared);
+    if (threadIdx.x == 0) {
+        parts[blockIdx.x] = mine;
         __threadfence();
+        last = atomicInc(to.counter, gridDim.x - 1) == gridDim.x - 1;
     }
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicInc(to.counter, WATCH_BLOCKS - 1) == WATCH_BLOCKS - 1;
     __syncthreads();
     if (!last) return;
     __threadfence();
-    for (int k = 0; k < 2; k++) {
-        const double total =
-            group_sum<WATCH_THREADS>(__ldcg(&to.parts[2 * threadIdx.x + k]), shared);
-        if (threadIdx.x == 0) to.out[k] = (float)(to.root[k] ? sqrt(total) : total);
-    }
+    const double2 none = make_double2(0, 0);
+    const double2 total =
+        pair_sum(threadIdx.x < gridDim.x ? __ldcg(&parts[threadIdx.x]) : none, others);
+    if (threadIdx.x > 0) return;
+    to.out[0] = (float)(to.root[0] ? sqrt(total.x) : total.x);
+    to.out[1] = (float)(to.root[1] ? sqrt(total.y) : total.y);
 }
 
 template <class T> struct watch_args {
@@ -106,14 +123,14 @@ __global__ void __launch_bounds__(WATCH_THREADS)
     const int64_t rows = rows_now(w.step, w.rows);
     double a = 0, b = 0;
     for (int64_t row = blockIdx.x * WATCH_WARPS + threadIdx.x / 32; row < rows;
-         row += WATCH_BLOCKS * WATCH_WARPS) {
+         row += (int64_t)gridDim.x * WATCH_WARPS) {
         float s[3];
         int nonzero;
         row_sums(w, row, s, &nonzero);
         switch (w.what) {
-        case FTH_WATCH_NORM: a += s[0], b += sqrt((double)s[0]); break;
+        case FTH_WATCH_NORM: a += s[0], b += sqrtf(s[0]); break;
         case FTH_WATCH_NONZERO: a += nonzero, b += w.width; break;
-        case FTH_WATCH_COSINE: a += s[2] / sqrt((double)s[0] * s[1] + 1e-30), b += 1; break;
+        case FTH_WATCH_COSINE: a += s[2] / (sqrtf(s[0]) * sqrtf(s[1]) + 1e-15f), b += 1; break;
         case FTH_WATCH_RATIO: a += s[1], b += s[0]; break;
         }
     }
@@ -139,6 +156,7 @@ template <class T> watch_args<T> job_of(const fth_cuda_call *c) {
 
 template <class T> fth_err watch_as(const fth_cuda_call *c) {
     watch_jobs<T> jobs = {};
+    int64_t rows = 0;
     for (int k = 0; k < c->n_ops; k++) {
         fth_cuda_call one = *c;
         one.op += k;
@@ -146,8 +164,9 @@ template <class T> fth_err watch_as(const fth_cuda_call *c) {
         const bool ratio = what == FTH_WATCH_RATIO;
         jobs.job[k] = job_of<T>(&one);
         jobs.to[k] = board_of(&one, k, ratio || what == FTH_WATCH_NORM, ratio);
+        if (jobs.job[k].rows.capacity > rows) rows = jobs.job[k].rows.capacity;
     }
-    watch_rows<T><<<dim3(WATCH_BLOCKS, c->n_ops), WATCH_THREADS, 0, c->stream>>>(jobs);
+    watch_rows<T><<<dim3(blocks_for(rows), c->n_ops), WATCH_THREADS, 0, c->stream>>>(jobs);
     return fth_cuda_launched();
 }
 
@@ -184,7 +203,7 @@ __global__ void __launch_bounds__(WATCH_THREADS) watch_sentences(positions_args<
     float *scale = memory, *total = memory + WATCH_THREADS;
     const int warp = threadIdx.x / 32;
     double cosines = 0, sentences = 0;
-    for (int s = blockIdx.x; s < p.step->n_sent; s += WATCH_BLOCKS) {
+    for (int s = blockIdx.x; s < p.step->n_sent; s += gridDim.x) {
         const int first = p.offsets[s], n = p.offsets[s + 1] - first;
         if (n < 2) continue;
         double own = 0, square = 0;
@@ -269,7 +288,7 @@ __global__ void __launch_bounds__(WATCH_THREADS) watch_queries(entropy_args<T> e
     const int64_t jobs = step ? (rows + step - 1) / step * e.s.heads : 0;
     double sum = 0, count = 0;
     for (int64_t i = blockIdx.x * WATCH_WARPS + threadIdx.x / 32; i < jobs;
-         i += WATCH_BLOCKS * WATCH_WARPS) {
+         i += (int64_t)gridDim.x * WATCH_WARPS) {
         sum += entropy(e, (int)(i / e.s.heads * step), (int)(i % e.s.heads));
         count += 1;
     }
@@ -289,8 +308,8 @@ template <class T> fth_err entropy_as(const fth_cuda_call *c) {
                                (const float *)lse->data,
                                lse->ld,
                                is_wide(q) && is_wide(k) && shape.head % 8 == 0};
-    watch_queries<T>
-        <<<WATCH_BLOCKS, WATCH_THREADS, 0, c->stream>>>(e, board_of(c, 0, false, false));
+    const int blocks = blocks_for((int64_t)FTH_WATCH_QUERIES * shape.heads);
+    watch_queries<T><<<blocks, WATCH_THREADS, 0, c->stream>>>(e, board_of(c, 0, false, false));
     return fth_cuda_launched();
 }
 } // namespace

@@ -3,17 +3,20 @@
  * instruction reads tiles from shared memory itself and runs beside the rest: a product begins, is
  * committed, and is waited for.
  *
- * A tile is 64 rows of at most 64 columns: rows of 128 bytes whose pieces of 16 bytes are exchanged
+ * A tile is 64 rows of 64 columns, those of a head: rows of 128 bytes whose pieces of 16 bytes are exchanged
  * (piece ^ row % 8), so that eight rows of a column lie in different banks. It begins at a multiple
  * of 1024 bytes. Accumulators c [8][4] are those of mma.cuh, 64 columns of them. */
 #ifndef FTH_BACKEND_CUDA_WGMMA_CUH
 #define FTH_BACKEND_CUDA_WGMMA_CUH
 
+#include "backend/cuda/attention.cuh"
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/tensor_map.cuh"
 
 enum {
     TILE = 64,           /* rows and columns of a tile */
     TILE_SIZE = 64 * 64, /* its elements */
+    PIECE = 8,           /* elements of 16 bytes */
     THREADS = 128        /* of a block */
 };
 
@@ -24,47 +27,78 @@ static __device__ __forceinline__ int tile_at(int row, int column) {
 
 /* ---- copies to shared memory ---- */
 
-/* 8 bytes, zeros where they are not valid. */
-static __device__ __forceinline__ void copy8(void *to, const void *from, bool valid) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)),
-                 "l"(from), "r"(valid ? 8 : 0));
+/* BYTES, 4 or 8, zeros where they are not valid. */
+template <int BYTES>
+__device__ __forceinline__ void copy_few(void *to, const void *from, bool valid) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),
+                 "l"(from), "n"(BYTES), "r"(valid ? BYTES : 0));
 }
 
-/* What this thread has written to shared memory will be seen by products after the next barrier. */
+/* Waits for all copies of this thread but those of the copy engine. */
+static __device__ __forceinline__ void copies_wait_all() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* What this thread has written to shared memory, or read there, comes before what products and the
+ * copy engine do after the next barrier. */
 static __device__ __forceinline__ void publish() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Waits for all copies, for products to come. */
-static __device__ __forceinline__ void receive() {
-    copies_wait<0>();
-    publish();
-}
+/* What arrives for a block's steps. Everything that is fetched in one step is for the next one; two
+ * barriers in shared memory take turns in counting its bytes. */
+struct arrivals {
+    uint64_t *barrier; /* [2] */
+    int step;          /* -1 before the first */
 
-/* Copies of one tile after the other, from rows of a head that follow each other; every thread has
- * the same pieces of 16 bytes of each tile. */
-struct feed {
-    static constexpr int PER_ROW = TILE / 8, ROWS = THREADS / PER_ROW; /* rows at a time */
-    static_assert(ROWS % 8 == 0, "pieces are exchanged in the same way");
-    const bf16 *from;
-    int to, first; /* element and row of the thread's first piece in the tile */
-
-    /* Heads may be narrower than a tile: `pieces`. */
-    __device__ __forceinline__ feed(const bf16 *x, int64_t ld, int row, int pieces) {
-        const int r = (int)threadIdx.x / PER_ROW, piece = (int)threadIdx.x % PER_ROW;
-        from = x + (row + r) * ld + piece * 8;
-        to = tile_at(r, piece * 8);
-        first = piece < pieces ? r : 1 << 30;
+    __device__ __forceinline__ arrivals(uint64_t *shared) : barrier(shared), step(-1) {
+        if (threadIdx.x == 0) {
+            for (int k = 0; k < 2; k++)
+                asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(shared + k)));
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        publish();
+        __syncthreads();
     }
 
-    /* Starts to copy the next tile; what lies `count` or more rows behind its first row is 0. */
-    __device__ __forceinline__ void next(bf16 *t, int64_t ld, int count) {
-#pragma unroll
-        for (int r = 0; r < TILE; r += ROWS)
-            copy16(t + to + r * TILE, from + r * ld, first + r < count);
-        from += TILE * ld;
+    /* Which of two buffers belongs to the step. */
+    __device__ __forceinline__ int stage() const {
+        return step & 1;
+    }
+
+    /* So many tiles and other bytes are going to be fetched; one thread says it. */
+    __device__ __forceinline__ uint64_t *expect(int tiles, int more = 0) const {
+        uint64_t *next = barrier + ((step + 1) & 1);
+        asm volatile(
+            "mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(next)),
+            "r"(tiles * TILE_SIZE * (int)sizeof(bf16) + more)
+            : "memory");
+        return next;
+    }
+
+    /* The next step, when all that has been fetched for it is there and all threads have done the one
+     * before. */
+    __device__ __forceinline__ void next_step() {
+        step++;
+        copies_wait_all();
+        asm volatile("{.reg .pred there;\n"
+                     "again: mbarrier.try_wait.parity.shared.b64 there, [%0], %1;\n"
+                     "@!there bra again;}" ::"r"(shared_address(barrier + stage())),
+                     "r"(step >> 1 & 1)
+                     : "memory");
+        publish();
+        __syncthreads();
     }
 };
+
+/* Starts to copy the tile at (row, column); by one thread. */
+static __device__ __forceinline__ void fetch_tile(bf16 *to, const CUtensorMap &map, int row,
+                                                  int column, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
+                 "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
+                 : "memory");
+}
 
 /* ---- products ---- */
 
@@ -83,29 +117,29 @@ struct feed {
     "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
 
 /* How the instruction finds an operand: rows of 128 bytes with exchanged pieces, eight rows every
- * 1024 bytes. */
+ * 1024 bytes. PIECE elements further the number is one higher. */
 static __device__ __forceinline__ uint64_t operand(const bf16 *p) {
     return (uint64_t)(shared_address(p) >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
 /* c = a b^T (FIRST) or c += a b^T over 16 columns; TURNED: of a^T and b, over 16 rows. */
 template <bool FIRST, bool TURNED>
-__device__ __forceinline__ void wgmma(float (*c)[4], const bf16 *a, const bf16 *b) {
+__device__ __forceinline__ void wgmma(float (*c)[4], uint64_t a, uint64_t b) {
     if (FIRST)
         asm volatile(WGMMA("0") "%32, %33, add, 1, 1, %34, %34;}"
                      : ACCUMULATORS("=f", c)
-                     : "l"(operand(a)), "l"(operand(b)), "n"(TURNED));
+                     : "l"(a), "l"(b), "n"(TURNED));
     else
         asm volatile(WGMMA("1") "%32, %33, add, 1, 1, %34, %34;}"
                      : ACCUMULATORS("+f", c)
-                     : "l"(operand(a)), "l"(operand(b)), "n"(TURNED));
+                     : "l"(a), "l"(b), "n"(TURNED));
 }
 
 /* c += a b over 16 rows of b. */
-static __device__ __forceinline__ void wgmma(float (*c)[4], const uint32_t a[4], const bf16 *b) {
+static __device__ __forceinline__ void wgmma(float (*c)[4], const uint32_t a[4], uint64_t b) {
     asm volatile(WGMMA("1") "{%32, %33, %34, %35}, %36, add, 1, 1, 1;}"
                  : ACCUMULATORS("+f", c)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(operand(b)));
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 static __device__ __forceinline__ void products_begin() {
@@ -139,17 +173,21 @@ static __device__ __forceinline__ void products_end(float (*c)[4]) {
 /* out = a b^T. */
 static __device__ __forceinline__ void multiply_turned(float (*out)[4], const bf16 *a,
                                                        const bf16 *b) {
-    wgmma<true, false>(out, a, b);
+    const uint64_t left = operand(a), right = operand(b);
+    wgmma<true, false>(out, left, right);
 #pragma unroll
-    for (int k = 16; k < TILE; k += 16) wgmma<false, false>(out, a + k, b + k);
+    for (int k = 16; k < TILE; k += 16)
+        wgmma<false, false>(out, left + k / PIECE, right + k / PIECE);
 }
 
 /* out = a^T b. */
 static __device__ __forceinline__ void turned_multiply(float (*out)[4], const bf16 *a,
                                                        const bf16 *b) {
-    wgmma<true, true>(out, a, b);
+    const uint64_t left = operand(a), right = operand(b);
+    wgmma<true, true>(out, left, right);
 #pragma unroll
-    for (int k = 16; k < TILE; k += 16) wgmma<false, true>(out, a + k * TILE, b + k * TILE);
+    for (int k = 16; k < TILE; k += 16)
+        wgmma<false, true>(out, left + k * TILE / PIECE, right + k * TILE / PIECE);
 }
 
 /* Accumulators as left operands, 16 columns each. */
@@ -170,8 +208,9 @@ static __device__ __forceinline__ left left_of(const float (*p)[4]) {
 
 /* out += a b. */
 static __device__ __forceinline__ void multiply(float (*out)[4], const left &a, const bf16 *b) {
+    const uint64_t right = operand(b);
 #pragma unroll
-    for (int k = 0; k < TILE; k += 16) wgmma(out, a.a[k / 16], b + k * TILE);
+    for (int k = 0; k < TILE; k += 16) wgmma(out, a.a[k / 16], right + k * TILE / PIECE);
 }
 
 /* ---- from accumulators ---- */
@@ -192,7 +231,7 @@ static __device__ __forceinline__ void write_left(const left &p, bf16 *to) {
  * shared memory, then 16 bytes at a time to rows [row, end) of x. */
 static __device__ __forceinline__ void write_tile(const float (*c)[4], const float scale[2],
                                                   bf16 *through, bf16 *x, int64_t ld, int64_t row,
-                                                  int64_t end, int pieces) {
+                                                  int64_t end) {
     constexpr int PER_ROW = TILE / 8;
     const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int first = (int)threadIdx.x / 32 * 16; /* of the warp */
@@ -206,23 +245,99 @@ static __device__ __forceinline__ void write_tile(const float (*c)[4], const flo
 #pragma unroll
     for (int i = 0; i < 16 * PER_ROW / 32; i++) {
         const int k = i * 32 + lane, r = first + k / PER_ROW, piece = k % PER_ROW;
-        if (row + r < end && piece < pieces)
+        if (row + r < end)
             *reinterpret_cast<uint4 *>(x + (row + r) * ld + piece * 8) =
                 *reinterpret_cast<const uint4 *>(through + tile_at(r, piece * 8));
     }
     __syncwarp();
 }
 
-/* ---- launch ---- */
+/* ---- the walk over a list of tiles ---- */
 
-/* A block for every tile of rows and head, with `bytes` of shared memory. */
+/* A tile of a head that a block is to do. */
+struct place {
+    int head, column; /* its first column */
+    int row, row_end; /* as in fth_cuda_tile */
+    int begin, end;   /* as there */
+};
+
+/* A block's way through a list: one item, a tile of one head, in each round. Rounds go forth and back,
+ * so that who had the most to do in one has the least in the next. What the list says about an item is
+ * fetched together with the tiles of the item before. */
+struct walk {
+    const fth_cuda_tile *list;
+    int items, heads;
+    fth_cuda_tile *record; /* [2] in shared memory, by rounds in turn */
+
+    __device__ __forceinline__ int item_in(int round) const {
+        const int blocks = (int)gridDim.x, block = (int)blockIdx.x;
+        return round * blocks + (round % 2 ? blocks - 1 - block : block);
+    }
+
+    __device__ __forceinline__ bool has(int round) const {
+        return item_in(round) < items;
+    }
+
+    __device__ __forceinline__ const fth_cuda_tile *about(int round) const {
+        return record + round % 2;
+    }
+
+    __device__ __forceinline__ place at(int round) const {
+        const fth_cuda_tile *t = about(round);
+        const int head = item_in(round) % heads;
+        return {head, head * TILE, t->row, t->row_end, t->begin, t->end};
+    }
+
+    /* The first record; all threads have it after their next barrier. */
+    __device__ __forceinline__ void begin() const {
+        const int part = (int)threadIdx.x * 8; /* of 16 bytes */
+        if (part < 16)
+            copy16(reinterpret_cast<bf16 *>(record) + part,
+                   reinterpret_cast<const bf16 *>(list + item_in(0) / heads) + part, true);
+        copies_wait_all();
+    }
+
+    /* Bytes of the record of a round, 0: there is none. */
+    __device__ __forceinline__ int bytes(int round) const {
+        return has(round) ? (int)sizeof *record : 0;
+    }
+
+    /* Starts to copy it; by one thread. */
+    __device__ __forceinline__ void fetch(int round, uint64_t *barrier) const {
+        if (!has(round)) return;
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1], %2, [%3];" ::"r"(shared_address(about(round))),
+                     "l"(list + item_in(round) / heads), "r"((int)sizeof *record),
+                     "r"(shared_address(barrier))
+                     : "memory");
+    }
+};
+
+/* The keys that a thread's two rows see; row: of the first, the other is 8 below. */
+static __device__ __forceinline__ void keys_seen(const attention_shape &s, const place &p, bool one,
+                                                 int row, int2 seen[2]) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int r = row + h * 8;
+        if (r >= p.row_end)
+            seen[h] = make_int2(0, 0);
+        else if (one)
+            seen[h] = make_int2(p.begin, s.causal ? r + 1 : p.end);
+        else
+            seen[h] = keys_of(s, r);
+    }
+}
+
+/* As many blocks as the GPU holds at once, `per_processor` on a multiprocessor, with `bytes` of shared
+ * memory each, for `tiles` of all heads. */
 template <class Args>
-fth_err launch_tiles(const fth_cuda_call *c, void (*kernel)(Args), const Args &a, int64_t rows,
-                     int bytes) {
-    if (rows == 0) return FTH_OK;
+fth_err launch_tiles(const fth_cuda_call *c, void (*kernel)(const Args), const Args &a,
+                     int64_t tiles, int per_processor, int bytes) {
+    const int64_t items = tiles * a.s.heads, most = (int64_t)c->gpu->processors * per_processor;
+    if (items == 0) return FTH_OK;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "asking for shared memory");
-    kernel<<<dim3(ceil_div(rows, TILE), a.s.heads), THREADS, bytes, c->stream>>>(a);
+    kernel<<<(unsigned)(items < most ? items : most), THREADS, bytes, c->stream>>>(a);
     return fth_cuda_launched();
 }
 

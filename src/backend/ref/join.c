@@ -16,15 +16,31 @@ static void add_to_coefficient(const fth_exec *ex, const fth_coef *coef, const f
     fth_ref_add_to(dparam, 0, coef->kind == FTH_COEF_VECTOR ? c : 0, g * fth_coef_now(ex, coef));
 }
 
+/* The bit of column c, which is set in order of the columns: the first one clears the byte. */
+static void put_bit(const fth_tensor *bits, int64_t row, int32_t c, bool on) {
+    uint8_t *byte = (uint8_t *)bits->data + row * bits->ld + c / 8;
+    *byte = (uint8_t)((c % 8 ? *byte : 0) | on << c % 8);
+}
+
+/* What the forward has multiplied element (row, c) of the branch with; shape: rows and width of it. */
+static double kept_at(const fth_exec *ex, const fth_op *op, const fth_tensor *shape, int64_t row,
+                      int32_t c) {
+    const fth_tensor *bits = fth_arg(ex, op->in[JOIN_BWD_KEPT]);
+    if (!bits) return fth_ref_drop_at(ex, &op->u.join.drop, shape, row, c);
+    const uint8_t byte = ((const uint8_t *)bits->data)[row * bits->ld + c / 8];
+    return byte >> c % 8 & 1 ? (double)fth_drop_scale(op->u.join.drop.p) : 0;
+}
+
 void fth_ref_join_row(fth_exec *ex, const fth_op *op, int64_t row) {
     const fth_tensor *x = fth_arg(ex, op->in[JOIN_X]), *f = fth_arg(ex, op->in[JOIN_F]);
     const fth_tensor *e = fth_arg(ex, op->in[JOIN_E]), *z = fth_arg(ex, op->out[JOIN_Z]);
     const fth_tensor *r = fth_arg(ex, op->in[JOIN_R]), *a = fth_arg(ex, op->in[JOIN_A]);
-    const fth_tensor *c = fth_arg(ex, op->in[JOIN_C]);
+    const fth_tensor *c = fth_arg(ex, op->in[JOIN_C]), *bits = fth_arg(ex, op->out[JOIN_KEPT]);
     for (int32_t i = 0; i < z->width; i++) {
         double sum = fth_ref_coefficient(ex, &op->u.join.r, r, i) * fth_ref_get(x, row, i);
         if (f) {
             double kept = fth_ref_drop_at(ex, &op->u.join.drop, f, row, i);
+            if (bits) put_bit(bits, row, i, kept > 0);
             sum += fth_ref_coefficient(ex, &op->u.join.a, a, i) * kept * fth_ref_get(f, row, i);
         }
         if (e) sum += fth_ref_coefficient(ex, &op->u.join.c, c, i) * fth_ref_get(e, row, i);
@@ -44,7 +60,7 @@ void fth_ref_join_row_bwd(fth_exec *ex, const fth_op *op, int64_t row, const dou
     const fth_tensor *dc = fth_arg(ex, op->out[JOIN_BWD_DC]);
     const fth_tensor *shape = fth_arg(ex, op->in[op->in[JOIN_BWD_DY] ? JOIN_BWD_DY : JOIN_BWD_DZ]);
     for (int32_t i = 0; i < shape->width; i++) {
-        const double kept = fth_ref_drop_at(ex, &op->u.join.drop, shape, row, i);
+        const double kept = kept_at(ex, op, shape, row, i);
         if (dr) add_to_coefficient(ex, &op->u.join.r, dr, i, dz[i] * fth_ref_get(x, row, i));
         if (da) add_to_coefficient(ex, &op->u.join.a, da, i, dz[i] * kept * fth_ref_get(f, row, i));
         if (dc) add_to_coefficient(ex, &op->u.join.c, dc, i, dz[i] * fth_ref_get(e, row, i));

@@ -80,6 +80,7 @@ static const fth_backend ref_backend = {
     .download = fth_ref_copy,
     .zero = fth_ref_zero,
     .memory = fth_ref_memory,
+    .keep_bits = true,
     .sum_squares = fth_ref_sum_squares,
     .adam = fth_ref_adam,
     .refresh_weights = fth_ref_refresh_weights,

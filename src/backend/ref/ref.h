@@ -49,6 +49,7 @@ static inline float fth_bf16_to_float(uint16_t x) {
 static inline double fth_ref_load(fth_dtype type, const void *data, int64_t i) {
     if (type == FTH_F64) return ((const double *)data)[i];
     if (type == FTH_F32) return ((const float *)data)[i];
+    if (type == FTH_U8) return ((const uint8_t *)data)[i];
     return fth_bf16_to_float(((const uint16_t *)data)[i]);
 }
 
@@ -57,6 +58,8 @@ static inline void fth_ref_store(fth_dtype type, void *data, int64_t i, double x
         ((double *)data)[i] = x;
     else if (type == FTH_F32)
         ((float *)data)[i] = (float)x;
+    else if (type == FTH_U8)
+        ((uint8_t *)data)[i] = (uint8_t)(int)x;
     else
         ((uint16_t *)data)[i] = fth_bf16_from_float((float)x);
 }

@@ -1,0 +1,49 @@
+#include "base/option_uses.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/option_value.h"
+
+/* "--seed 7"; a switch has no value to show. */
+static fth_err refuse(const fth_option *o, const char *typed, const char *rule) {
+    char name[FTH_OPTION_NAME_SIZE];
+    fth_option_name(o, name);
+    if (o->kind == FTH_OPTION_BOOL) return fth_fail(FTH_USAGE, "--%s: %s", name, rule);
+    return fth_fail(FTH_USAGE, "--%s %.100s: %s", name, typed, rule);
+}
+
+fth_err fth_refuse_option(const fth_option_group *groups, size_t n, const char *field,
+                          const char *rule) {
+    for (size_t g = 0; g < n; g++)
+        for (size_t i = 0; i < groups[g].count; i++)
+            if (groups[g].typed[i] && strcmp(groups[g].table[i].field, field) == 0)
+                return refuse(&groups[g].table[i], groups[g].typed[i], rule);
+    return FTH_OK;
+}
+
+fth_err fth_refuse_options(const fth_option_group *groups, size_t n, const char *const *fields,
+                           const char *rule) {
+    for (; *fields; fields++) FTH_TRY(fth_refuse_option(groups, n, *fields, rule));
+    return FTH_OK;
+}
+
+fth_err fth_refuse_group(const fth_option_group *group, const char *rule) {
+    for (size_t i = 0; i < group->count; i++)
+        if (group->typed[i]) return refuse(&group->table[i], group->typed[i], rule);
+    return FTH_OK;
+}
+
+fth_err fth_check_uses(const fth_option_group *groups, size_t n, const fth_option_use *uses,
+                       size_t n_uses, const char *part) {
+    char word[32], rule[160];
+    snprintf(word, sizeof word, " %s ", part);
+    for (size_t i = 0; i < n_uses; i++) {
+        const char *parts = uses[i].parts;
+        if (strstr(parts, word)) continue;
+        snprintf(rule, sizeof rule, "%s does not use it, only%.*s", part, (int)strlen(parts) - 1,
+                 parts);
+        FTH_TRY(fth_refuse_option(groups, n, uses[i].field, rule));
+    }
+    return FTH_OK;
+}

@@ -1,0 +1,63 @@
+#include "cli/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/scratch.h"
+
+/* A handler can reach nothing but a global. */
+static int to_guard = -1; /* a pipe: a byte for each signal */
+
+static void on_signal(int number) {
+    const int before = errno;
+    const unsigned char byte = (unsigned char)number;
+    (void)!write(to_guard, &byte, 1);
+    errno = before;
+}
+
+/* Removing folders is too much for a handler, and the other threads may be in the middle of anything:
+ * so a thread waits for this. It does not give the lock back, so nothing is made behind its back. */
+static void *wait_for_signal(void *pipe_end) {
+    const int from = *(int *)pipe_end;
+    unsigned char number;
+    ssize_t got;
+    while ((got = read(from, &number, 1)) < 0 && errno == EINTR) {
+    }
+    if (got != 1) return NULL;
+    fth_scratch_lock();
+    fth_scratch_remove();
+    signal(number, SIG_DFL);
+    kill(getpid(), number);
+    for (;;) pause();
+}
+
+/* The thread gets no signals itself. */
+static int start_thread(int *pipe_end) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&thread, NULL, wait_for_signal, pipe_end);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed || pthread_detach(thread);
+}
+
+void fth_guard(void) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static int ends[2]; /* the thread reads it when this function is long over */
+    if (pipe2(ends, O_CLOEXEC) != 0) return;
+    to_guard = ends[1];
+    if (start_thread(&ends[0])) return;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction action, before;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = on_signal;
+        action.sa_flags = (int)(SA_RESTART | SA_RESETHAND); /* the second one ends it at once */
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(signals[i], &action, NULL);
+    }
+}
