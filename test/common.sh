@@ -23,3 +23,8 @@ expect() {
         fail "$*: exit status $status, not $want"
     }
 }
+
+# Whether the program is the one of the sanitizers, which takes ten times as long or more.
+sanitized() {
+    ldd "$fathom" | grep -q libasan
+}

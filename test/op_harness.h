@@ -92,6 +92,15 @@ fth_err fth_harness_compare_all(fth_device *ref, fth_device *const *dev, int n,
  * against the gradients that the backward operations give. dev must store doubles. */
 fth_err fth_harness_gradient(fth_device *dev, const fth_op_case *c);
 
+/* Scratch of a device that lasts while operations want the same number of bytes: not one more, so
+ * that a sanitizer sees who goes too far; and full of the last one's numbers, as in a program. */
+typedef struct fth_spare {
+    void *data;
+    int64_t bytes;
+} fth_spare;
+fth_err fth_spare_fit(fth_device *dev, int64_t bytes, fth_spare *s); /* *s may be zeroed */
+void fth_spare_fini(fth_device *dev, fth_spare *s);
+
 /* Runs operation `index` of the trial `runs` times from the trial's numbers. result [n_values]
  * gets the numbers of every operand's owner after it, [capacity, width], out of arena. */
 fth_err fth_harness_run(fth_device *dev, const fth_trial *t, int32_t index, int runs, fth_tail tail,

@@ -45,14 +45,14 @@ small="--encoder-layers 1 --decoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2
 tokens() {
     isa=$1 file=$2
     shift 2
-    FATHOM_CPU_ISA=$isa "$fathom" bench generate $small --batch 19 --length 6 --repeats 1 --device cpu --tokens "$file" "$@" \
+    FATHOM_CPU_ISA=$isa "$fathom" bench generate $small --batch 19 --length 6 --repeats 1 --device cpu --threads 2 --tokens "$file" "$@" \
         >/dev/null 2>"$tree/err" && return
     grep -q "instruction set $isa: this machine lacks it" "$tree/err" || fail "$isa $*: $(cat "$tree/err")"
     return 1
 }
 for how in none int8; do
     # shellcheck disable=SC2086
-    expect 0 "$fathom" bench generate $small --batch 19 --length 6 --repeats 1 --device cpu --quantize $how --tokens "$tree/best"
+    expect 0 "$fathom" bench generate $small --batch 19 --length 6 --repeats 1 --device cpu --threads 2 --quantize $how --tokens "$tree/best"
     for isa in plain avx2 avx512 plain-bf16 plain-amx avx512-plain-amx avx512-bf16 amx; do
         rm -f "$tree/tokens"
         ! tokens "$isa" "$tree/tokens" --quantize $how || cmp "$tree/best" "$tree/tokens" || fail "$isa, $how: other tokens"

@@ -135,17 +135,19 @@ static fth_search_spec plain_search(int32_t beam) {
 static const int32_t sources[] = {4, 5, 6, 2, 7, 2, 10, 9, 8, 7, 2};
 static const int32_t source_offsets[] = {0, 4, 6, 11};
 
-/* Searches a batch while the device chooses `top` words of a row. */
-static fth_search_result search_batch(model_case *m, fth_search_spec spec, fth_search_batch batch,
-                                      int32_t top) {
+/* Room for the three sentences, where the device chooses `top` words of a row. */
+static fth_stepper *new_stepper(model_case *m, int32_t beam, int32_t top) {
     fth_stepper_spec size = {
-        .sentences = 3, .src_tokens = 11, .rows = 3 * spec.beam, .length = 12, .top = top};
+        .sentences = 3, .src_tokens = 11, .rows = 3 * beam, .length = 12, .top = top};
     fth_stepper *s = NULL;
-    fth_search_result r;
-    const int32_t vocab = m->model.config.tgt_vocab;
     assert_int_equal(fth_stepper_new(&m->model, m->device, &m->trainer.arenas, &size, &s), FTH_OK);
-    assert_int_equal(fth_search(&s, 1, vocab, &spec, &batch, &r), FTH_OK);
-    fth_stepper_free(s);
+    return s;
+}
+
+static fth_search_result search_batch(fth_stepper *s, const model_case *m, fth_search_spec spec,
+                                      fth_search_batch batch) {
+    fth_search_result r;
+    assert_int_equal(fth_search(&s, 1, m->model.config.tgt_vocab, &spec, &batch, &r), FTH_OK);
     return r;
 }
 
@@ -157,7 +159,10 @@ static fth_search_result search_some(model_case *m, fth_search_spec spec, int fi
     for (int i = 0; i < n; i++) number[i] = first + i;
     fth_search_batch batch = {
         .n_sent = n, .offsets = offsets, .ids = sources + source_offsets[first], .number = number};
-    return search_batch(m, spec, batch, fth_search_top(&spec, 1, VOCAB));
+    fth_stepper *s = new_stepper(m, spec.beam, fth_search_top(&spec, 1, VOCAB));
+    fth_search_result r = search_batch(s, m, spec, batch);
+    fth_stepper_free(s);
+    return r;
 }
 
 static model_case search_model(void) {
@@ -327,8 +332,10 @@ static const rules all_rules[] = {
     {"forced", .lenpen = 1, .unkpen = 0.3, .min_len = 5, .no_repeat = 2, .forced = true},
     {"drawn", .lenpen = 1, .forced = true, .sampling = true},
 };
+enum { N_RULES = sizeof all_rules / sizeof *all_rules };
 
-static fth_search_result search_by(model_case *m, const rules *by, int32_t beam, int32_t top) {
+static fth_search_result search_by(fth_stepper *s, const model_case *m, const rules *by,
+                                   int32_t beam) {
     static const int32_t prefix_offsets[] = {0, 2, 2, 3}, prefix[] = {9, 9, 3};
     fth_search_spec spec = plain_search(beam);
     spec.lenpen = by->lenpen;
@@ -341,7 +348,7 @@ static fth_search_result search_by(model_case *m, const rules *by, int32_t beam,
         batch.prefix_offsets = prefix_offsets;
         batch.prefix_ids = prefix;
     }
-    return search_batch(m, spec, batch, top);
+    return search_batch(s, m, spec, batch);
 }
 
 /* tolerance: of scores; tokens are the same. */
@@ -361,6 +368,13 @@ static void assert_same(const char *what, int32_t top, double tolerance, const f
     }
 }
 
+/* By every rule, one after the other on the same stepper. */
+static void search_by_all(model_case *m, int32_t beam, int32_t top, fth_search_result *out) {
+    fth_stepper *s = new_stepper(m, beam, top);
+    for (int i = 0; i < N_RULES; i++) out[i] = search_by(s, m, &all_rules[i], beam);
+    fth_stepper_free(s);
+}
+
 /* Whatever the device chooses, the search finds what it finds among all words: where a list is too
  * short for the rules, the row is looked at whole. */
 static void check_lists(const char *device, int32_t vocab, double tolerance) {
@@ -369,16 +383,18 @@ static void check_lists(const char *device, int32_t vocab, double tolerance) {
     model_case m;
     c.src_vocab = c.tgt_vocab = vocab;
     model_case_init(&m, &c, device, 2, 0.5, 0);
-    for (size_t i = 0; i < sizeof all_rules / sizeof *all_rules; i++)
-        for (size_t b = 0; b < sizeof beams / sizeof *beams; b++) {
-            fth_search_result whole = search_by(&m, &all_rules[i], beams[b], 0);
-            for (size_t t = 0; t < sizeof tops / sizeof *tops; t++) {
-                fth_search_result r = search_by(&m, &all_rules[i], beams[b], tops[t]);
-                assert_same(all_rules[i].name, tops[t], tolerance, &r, &whole);
-                fth_search_result_fini(&r);
+    for (size_t b = 0; b < sizeof beams / sizeof *beams; b++) {
+        fth_search_result whole[N_RULES], r[N_RULES];
+        search_by_all(&m, beams[b], 0, whole);
+        for (size_t t = 0; t < sizeof tops / sizeof *tops; t++) {
+            search_by_all(&m, beams[b], tops[t], r);
+            for (int i = 0; i < N_RULES; i++) {
+                assert_same(all_rules[i].name, tops[t], tolerance, &r[i], &whole[i]);
+                fth_search_result_fini(&r[i]);
             }
-            fth_search_result_fini(&whole);
         }
+        for (int i = 0; i < N_RULES; i++) fth_search_result_fini(&whole[i]);
+    }
     model_case_fini(&m);
 }
 

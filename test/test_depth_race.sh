@@ -21,7 +21,7 @@ option_of() {
 race() {
     status=0
     "$fathom" train data --save-dir "$1-$2" --method "$1" $(option_of "$1") --encoder-layers "$2" --decoder-layers "$2" \
-        --d-model "$3" --ffn-dim $(($3 * 2)) --heads 2 --max-tokens 256 --max-positions 64 --dropout 0.1 \
+        --d-model "$3" --ffn-dim $(($3 * 2)) --heads 2 --max-tokens 128 --max-positions 64 --dropout 0.1 \
         --lr 0.001 --warmup-updates 40 --max-update "$4" --log-interval 2 --save-interval-updates 0 \
         --validate-interval-updates 0 --device cpu --threads 1 --quiet > /dev/null 2> err || status=$?
     [ $status -eq 0 ] || {

@@ -27,10 +27,10 @@ static void run_trace(const char *folder, const char *device, const char *precis
     char *batch = fth_strdup_printf("%s/batch.safetensors", folder);
     json_t *json = NULL;
     assert_int_equal(fth_json_load(path, &json), FTH_OK);
-    const char *argv[MAX_ARGS] = {FATHOM_PROGRAM, "trace",       folder,   "--batch",
-                                  batch,          "--out",       out,      "--device",
-                                  device,         "--precision", precision};
-    int n = 11;
+    const char *argv[MAX_ARGS] = {FATHOM_PROGRAM, "trace",     folder,     "--batch", batch,
+                                  "--out",        out,         "--device", device,    "--precision",
+                                  precision,      "--threads", "2"};
+    int n = 13;
     size_t i;
     json_t *word;
     json_array_foreach(json_object_get(json, "args"), i, word) argv[n++] = json_string_value(word);

@@ -1,6 +1,7 @@
 /* links: harness cpu ref */
 /* Device cpu against ref: every kind and case, every instruction set that this machine has, one to
  * three threads, both precisions; and the work on flat arenas. */
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,29 +120,31 @@ static const product_case products[] = {
     {"gradient in blocks of all three", 363, 1088, 401, FTH_ACT_NONE},
 };
 
-enum {
-    P_X = 1,
-    P_W,
-    P_B,
-    P_Y,
-    P_PRE,
-    P_DY,
-    P_DX,
-    P_ADDEND,
-    P_SAVED,
-    P_DW,
-    P_DB,
-    P_DW0,
-    P_DB0,
-    N_PRODUCT_VALUES
-}; /* DW0, DB0: what DW and DB were before */
+/* Values of a product: what it reads, what it assigns, what it adds to. */
+enum { P_X = 1, P_W, P_B, P_DY, P_ADDEND, P_SAVED, P_Y, P_PRE, P_DX, P_DW, P_DB, N_PRODUCT_VALUES };
 
-/* Values of one product on a device, with what they were filled with. */
-typedef struct product {
+/* Elements that are looked at: the last one, and others at random. */
+enum { N_SPOTS = 40 };
+typedef struct spot {
+    int64_t row, j, l;         /* of rows, n, k */
+    double pre, y, dx, dw, db; /* what must stand there */
+} spot;
+
+/* The numbers of a case in one precision, drawn once for all devices, and what they give. */
+typedef struct drawn {
     const product_case *c;
+    fth_dtype real;
+    fth_tensor tensor[N_PRODUCT_VALUES]; /* of DW, DB: before; of what is assigned: no data */
+    spot spots[N_SPOTS];
+} drawn;
+
+/* One product on a device; what it reads belongs to the drawn numbers. */
+typedef struct product {
+    const drawn *from;
     fth_device *dev;
     fth_tensor tensor[N_PRODUCT_VALUES];
     fth_graph graph;
+    fth_spare scratch;
     fth_exec ex;
 } product;
 
@@ -153,20 +156,22 @@ static float get(const fth_tensor *t, int64_t row, int64_t column) {
     return f;
 }
 
-static void make(product *p, int v, int64_t rows, int64_t width, fth_extent extent, bool full) {
-    fth_tensor *t = &p->tensor[v];
-    *t = (fth_tensor){.ld = width + 3, .rows = rows, .width = (int32_t)width, .extent = extent};
-    t->dtype = full ? FTH_F32 : p->dev->real;
-    const fth_value value = {.storage = v == P_DW || v == P_DB ? FTH_IN_GRAD : FTH_IN_ARENA,
-                             .width = (int32_t)width,
-                             .extent = extent,
-                             .rows = rows};
-    assert_int_equal(fth_graph_value(&p->graph, value), v);
-    const int64_t n = rows * t->ld;
-    assert_ok(p->dev->backend->alloc(p->dev, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
+static size_t bytes_of(const fth_tensor *t) {
+    return (size_t)(t->rows * t->ld) * fth_dtype_size(t->dtype);
+}
+
+static void *new_numbers(const fth_tensor *t) {
+    void *data = NULL; /* no byte more, so that the sanitizer sees who goes too far */
+    assert_int_equal(posix_memalign(&data, 64, bytes_of(t)), 0);
+    return data;
+}
+
+static void draw(drawn *d, int v) {
+    fth_tensor *t = &d->tensor[v];
+    t->data = new_numbers(t);
     fth_rng r;
-    fth_rng_init(&r, 11, (uint64_t)(v >= P_DW0 ? v - P_DW0 + P_DW : v));
-    for (int64_t i = 0; i < n; i++) {
+    fth_rng_init(&r, 11, (uint64_t)v);
+    for (int64_t i = 0; i < t->rows * t->ld; i++) {
         const float x = (float)fth_rng_normal(&r);
         uint32_t bits;
         memcpy(&bits, &x, sizeof bits);
@@ -175,20 +180,6 @@ static void make(product *p, int v, int64_t rows, int64_t width, fth_extent exte
         else
             ((uint16_t *)t->data)[i] = (uint16_t)(bits >> 16);
     }
-}
-
-static void run_product(product *p, fth_kind kind, const int *in, int n_in, const int *out,
-                        int n_out) {
-    fth_op *op = fth_graph_op(&p->graph, kind, n_in, n_out);
-    assert_non_null(op);
-    for (int i = 0; i < n_in; i++) op->in[i] = in[i];
-    for (int i = 0; i < n_out; i++) op->out[i] = out[i];
-    op->u.linear.act = p->c->act;
-    const int64_t capacity[FTH_N_EXTENTS] = {p->c->rows};
-    const fth_backend *b = p->dev->backend;
-    assert_ok(b->alloc(p->dev, b->scratch[kind](p->dev, &p->graph, op, capacity), &p->ex.scratch));
-    assert_ok(b->kernel[kind](&p->ex, op));
-    b->release(p->dev, p->ex.scratch);
 }
 
 static double act_of(fth_act act, double x) {
@@ -203,104 +194,197 @@ static double slope_of(fth_act act, double x) {
 }
 
 /* Sum over l of the product of two tensors' elements; by[0], by[1]: whether l is their row. */
-static double sum_product(const product *p, int a, int64_t i, bool a_row, int b, int64_t j,
+static double sum_product(const drawn *d, int a, int64_t i, bool a_row, int b, int64_t j,
                           bool b_row, int64_t n) {
     double sum = 0;
     for (int64_t l = 0; l < n; l++)
-        sum += (double)(a_row ? get(&p->tensor[a], l, i) : get(&p->tensor[a], i, l)) *
-               (double)(b_row ? get(&p->tensor[b], l, j) : get(&p->tensor[b], j, l));
+        sum += (double)(a_row ? get(&d->tensor[a], l, i) : get(&d->tensor[a], i, l)) *
+               (double)(b_row ? get(&d->tensor[b], l, j) : get(&d->tensor[b], j, l));
     return sum;
 }
 
-static void assert_number(const product *p, const char *what, double got, double expected,
-                          int64_t n) {
-    const double rounding = p->dev->real == FTH_BF16 ? fabs(expected) / 128 : 0;
-    if (!(fabs(got - expected) <= rounding + 1e-6 * (fabs(expected) + 2 * sqrt((double)n))))
-        fail_msg("%s, %s: %.9g, not %.9g", p->c->name, what, got, expected);
+static void expect_spot(const drawn *d, spot *s) {
+    const product_case *c = d->c;
+    s->pre = sum_product(d, P_X, s->row, false, P_W, s->j, false, c->k) +
+             (double)get(&d->tensor[P_B], 0, s->j);
+    s->y = act_of(c->act, s->pre);
+    s->dx = (sum_product(d, P_DY, s->row, false, P_W, s->l, true, c->n) +
+             (double)get(&d->tensor[P_ADDEND], s->row, s->l)) *
+            slope_of(c->act, (double)get(&d->tensor[P_SAVED], s->row, s->l));
+    s->dw = (double)get(&d->tensor[P_DW], s->j, s->l) +
+            sum_product(d, P_DY, s->j, true, P_X, s->l, true, c->rows);
+    s->db = (double)get(&d->tensor[P_DB], 0, s->j);
+    for (int64_t k = 0; k < c->rows; k++) s->db += (double)get(&d->tensor[P_DY], k, s->j);
 }
 
-/* Some elements of every result, chosen at random, and always the last one. */
-static void check_product(const product *p) {
-    const product_case *c = p->c;
+static void drawn_init(drawn *d, const product_case *c, fth_precision precision) {
+    *d = (drawn){.c = c, .real = precision == FTH_PREC_BF16 ? FTH_BF16 : FTH_F32};
+    const struct {
+        int v;
+        int64_t rows, width;
+        bool batch, full;
+    } shapes[] = {
+        {P_X, c->rows, c->k, true, false},
+        {P_W, c->n, c->k, false, false},
+        {P_B, 1, c->n, false, true},
+        {P_DY, c->rows, c->n, true, false},
+        {P_ADDEND, c->rows, c->k, true, false},
+        {P_SAVED, c->rows, c->k, true, false},
+        {P_Y, c->rows, c->n, true, false},
+        {P_PRE, c->rows, c->n, true, false},
+        {P_DX, c->rows, c->k, true, false},
+        {P_DW, c->n, c->k, false, true},
+        {P_DB, 1, c->n, false, true},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int64_t width = shapes[i].width;
+        const int v = shapes[i].v;
+        d->tensor[v] = (fth_tensor){.ld = width + 3,
+                                    .rows = shapes[i].rows,
+                                    .width = (int32_t)width,
+                                    .dtype = shapes[i].full ? FTH_F32 : d->real,
+                                    .extent = shapes[i].batch ? FTH_ROWS_SRC : FTH_ROWS_FIXED};
+        if (v != P_Y && v != P_PRE && v != P_DX) draw(d, v);
+    }
     fth_rng r;
     fth_rng_init(&r, 3, 3);
-    for (int i = 0; i < 40; i++) {
-        const int64_t row = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->rows) : c->rows - 1;
-        const int64_t j = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->n) : c->n - 1;
-        const int64_t l = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->k) : c->k - 1;
-        const double y = sum_product(p, P_X, row, false, P_W, j, false, c->k) +
-                         (double)get(&p->tensor[P_B], 0, j);
-        assert_number(p, "pre", (double)get(&p->tensor[P_PRE], row, j), y, c->k);
-        assert_number(p, "y", (double)get(&p->tensor[P_Y], row, j), act_of(c->act, y), c->k);
-        const double saved = (double)get(&p->tensor[P_SAVED], row, l);
-        const double dx = (sum_product(p, P_DY, row, false, P_W, l, true, c->n) +
-                           (double)get(&p->tensor[P_ADDEND], row, l)) *
-                          slope_of(c->act, saved);
-        assert_number(p, "dx", (double)get(&p->tensor[P_DX], row, l), dx, c->n);
-        const double dw = (double)get(&p->tensor[P_DW0], j, l) +
-                          sum_product(p, P_DY, j, true, P_X, l, true, c->rows);
-        assert_number(p, "dw", (double)get(&p->tensor[P_DW], j, l), dw, c->rows);
-        double db = (double)get(&p->tensor[P_DB0], 0, j);
-        for (int64_t k = 0; k < c->rows; k++) db += (double)get(&p->tensor[P_DY], k, j);
-        assert_number(p, "db", (double)get(&p->tensor[P_DB], 0, j), db, c->rows);
+    for (int i = 0; i < N_SPOTS; i++) {
+        spot *s = &d->spots[i];
+        s->row = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->rows) : c->rows - 1;
+        s->j = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->n) : c->n - 1;
+        s->l = i ? (int64_t)fth_rng_below(&r, (uint64_t)c->k) : c->k - 1;
+        expect_spot(d, s);
     }
 }
 
-static void open_product(product *p, const product_case *c, const char *isa,
-                         fth_precision precision, int threads) {
-    *p = (product){.c = c};
+static void drawn_fini(drawn *d) {
+    for (int v = 1; v < N_PRODUCT_VALUES; v++) free(d->tensor[v].data);
+}
+
+static void run_product(product *p, fth_kind kind, const int *in, int n_in, const int *out,
+                        int n_out) {
+    fth_op *op = fth_graph_op(&p->graph, kind, n_in, n_out);
+    assert_non_null(op);
+    for (int i = 0; i < n_in; i++) op->in[i] = in[i];
+    for (int i = 0; i < n_out; i++) op->out[i] = out[i];
+    op->u.linear.act = p->from->c->act;
+    const int64_t capacity[FTH_N_EXTENTS] = {p->from->c->rows};
+    const fth_backend *b = p->dev->backend;
+    assert_ok(
+        fth_spare_fit(p->dev, b->scratch[kind](p->dev, &p->graph, op, capacity), &p->scratch));
+    p->ex.scratch = p->scratch.data;
+    assert_ok(b->kernel[kind](&p->ex, op));
+}
+
+static void assert_number(const product *p, const char *what, int v, int64_t row, int64_t column,
+                          double expected, int64_t n) {
+    const double got = (double)get(&p->tensor[v], row, column);
+    const double rounding = p->dev->real == FTH_BF16 ? fabs(expected) / 128 : 0;
+    if (!(fabs(got - expected) <= rounding + 1e-6 * (fabs(expected) + 2 * sqrt((double)n))))
+        fail_msg("%s, %s: %.9g, not %.9g", p->from->c->name, what, got, expected);
+}
+
+static void check_product(const product *p) {
+    const product_case *c = p->from->c;
+    for (const spot *s = p->from->spots; s < p->from->spots + N_SPOTS; s++) {
+        assert_number(p, "pre", P_PRE, s->row, s->j, s->pre, c->k);
+        assert_number(p, "y", P_Y, s->row, s->j, s->y, c->k);
+        assert_number(p, "dx", P_DX, s->row, s->l, s->dx, c->n);
+        assert_number(p, "dw", P_DW, s->j, s->l, s->dw, c->rows);
+        assert_number(p, "db", P_DB, 0, s->j, s->db, c->rows);
+    }
+}
+
+/* Results of its own: NaN where the product assigns, what was there before where it adds. */
+static void own_results(product *p) {
+    for (int v = P_Y; v < N_PRODUCT_VALUES; v++) {
+        fth_tensor *t = &p->tensor[v];
+        const void *before = t->data;
+        t->data = new_numbers(t);
+        if (before)
+            memcpy(t->data, before, bytes_of(t));
+        else
+            memset(t->data, 0xff, bytes_of(t));
+    }
+}
+
+static void open_product(product *p, const drawn *d, const char *isa, int threads) {
+    const fth_precision precision = d->real == FTH_BF16 ? FTH_PREC_BF16 : FTH_FP32;
+    *p = (product){.from = d};
     assert_ok(fth_cpu_open_isa(isa, precision, threads, &p->dev));
     fth_graph_init(&p->graph);
+    memcpy(p->tensor, d->tensor, sizeof p->tensor);
+    own_results(p);
+    for (int v = 1; v < N_PRODUCT_VALUES; v++) {
+        const fth_tensor *t = &p->tensor[v];
+        const fth_value value = {.storage = v == P_DW || v == P_DB ? FTH_IN_GRAD : FTH_IN_ARENA,
+                                 .width = t->width,
+                                 .extent = t->extent,
+                                 .rows = t->rows};
+        assert_int_equal(fth_graph_value(&p->graph, value), v);
+    }
     p->ex = (fth_exec){.device = p->dev, .graph = &p->graph, .tensor = p->tensor};
-    p->ex.rows[FTH_ROWS_SRC] = p->ex.capacity[FTH_ROWS_SRC] = c->rows;
-    const fth_extent batch = FTH_ROWS_SRC, fixed = FTH_ROWS_FIXED;
-    make(p, P_X, c->rows, c->k, batch, false), make(p, P_W, c->n, c->k, fixed, false);
-    make(p, P_B, 1, c->n, fixed, true), make(p, P_Y, c->rows, c->n, batch, false);
-    make(p, P_PRE, c->rows, c->n, batch, false), make(p, P_DY, c->rows, c->n, batch, false);
-    make(p, P_DX, c->rows, c->k, batch, false), make(p, P_ADDEND, c->rows, c->k, batch, false);
-    make(p, P_SAVED, c->rows, c->k, batch, false), make(p, P_DW, c->n, c->k, fixed, true);
-    make(p, P_DB, 1, c->n, fixed, true);
-    make(p, P_DW0, c->n, c->k, fixed, true), make(p, P_DB0, 1, c->n, fixed, true);
+    p->ex.rows[FTH_ROWS_SRC] = p->ex.capacity[FTH_ROWS_SRC] = d->c->rows;
 }
 
 static void close_product(product *p) {
-    for (int v = 1; v < N_PRODUCT_VALUES; v++) p->dev->backend->release(p->dev, p->tensor[v].data);
+    for (int v = P_Y; v < N_PRODUCT_VALUES; v++) free(p->tensor[v].data);
+    fth_spare_fini(p->dev, &p->scratch);
     fth_graph_fini(&p->graph);
     p->dev->backend->close(p->dev);
 }
 
-static void try_product(const product_case *c, const char *isa, fth_precision precision,
-                        int threads) {
+static void try_product(const drawn *d, const char *isa, int threads) {
     product p;
-    open_product(&p, c, isa, precision, threads);
+    open_product(&p, d, isa, threads);
     run_product(&p, FTH_KIND_linear, (int[]){P_X, P_W, P_B}, 3, (int[]){P_Y, P_PRE}, 2);
-    const int saved = c->act == FTH_ACT_NONE ? 0 : P_SAVED;
+    const int saved = d->c->act == FTH_ACT_NONE ? 0 : P_SAVED;
     run_product(&p, FTH_KIND_linear_dx, (int[]){P_DY, P_W, P_ADDEND, saved}, 4, (int[]){P_DX}, 1);
     run_product(&p, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
     check_product(&p);
     /* once more without the value before the activation: tiles may then go straight to y */
+    memset(p.tensor[P_Y].data, 0xff, bytes_of(&p.tensor[P_Y]));
     run_product(&p, FTH_KIND_linear, (int[]){P_X, P_W, P_B}, 3, (int[]){P_Y, 0}, 2);
     check_product(&p);
     close_product(&p);
 }
 
+/* Numbers of threads, from and to. Instrumented products are slow: the sanitized run takes one number
+ * of threads for each path and precision, and the two largest products only on the last instruction
+ * set and on tiles, for which they are there. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { FEWEST_THREADS = 2, MOST_THREADS = 3 }; /* of products: instrumented ones are slow */
+enum { LARGEST_ON_ALL = 100 * 1000 * 1000 }; /* multiplications */
+static const int fp32_threads[] = {3, 3}, unit_threads[] = {2, 2};
 #else
-enum { FEWEST_THREADS = 1, MOST_THREADS = 4 };
+enum { LARGEST_ON_ALL = INT_MAX };
+static const int fp32_threads[] = {1, 4}, unit_threads[] = {1, 3};
 #endif
+static const int two_threads[] = {2, 2};
+
+/* A case on the paths of a list that this machine has; chosen: the one for the largest. */
+static void try_paths(const drawn *d, const char *const *paths, int n, const char *chosen,
+                      const int *threads) {
+    const bool everywhere = d->c->rows * d->c->k * d->c->n <= LARGEST_ON_ALL;
+    for (int i = 0; i < n; i++)
+        for (int t = threads[0]; t <= threads[1] && has(paths[i]); t++)
+            if (everywhere || strcmp(paths[i], chosen) == 0) try_product(d, paths[i], t);
+}
 
 static void products_in_blocks(void **state) {
     (void)state;
+    const char *last = "plain";
+    for (int i = 0; i < N_ISAS; i++)
+        if (has(isas[i])) last = isas[i];
+    const char *tiles = has("avx512-plain-amx") ? "avx512-plain-amx" : "plain-amx";
     for (size_t c = 0; c < sizeof products / sizeof *products; c++) {
-        for (int i = 0; i < N_UNITS; i++)
-            for (int threads = FEWEST_THREADS; threads < MOST_THREADS && has(units[i]); threads++)
-                try_product(&products[c], units[i], FTH_PREC_BF16, threads);
-        for (int i = 0; i < N_ISAS; i++)
-            for (int threads = FEWEST_THREADS; threads <= MOST_THREADS && has(isas[i]); threads++) {
-                try_product(&products[c], isas[i], FTH_FP32, threads);
-                if (threads == 2) try_product(&products[c], isas[i], FTH_PREC_BF16, threads);
-            }
+        drawn d;
+        drawn_init(&d, &products[c], FTH_FP32);
+        try_paths(&d, isas, N_ISAS, last, fp32_threads);
+        drawn_fini(&d);
+        drawn_init(&d, &products[c], FTH_PREC_BF16);
+        try_paths(&d, isas, N_ISAS, last, two_threads);
+        try_paths(&d, units, N_UNITS, tiles, unit_threads);
+        drawn_fini(&d);
     }
 }
 
@@ -310,20 +394,22 @@ static void gradients_do_not_depend_on_threads(void **state) {
     static const product_case cases[] = {{"blocks of all three", 363, 1088, 401, FTH_ACT_NONE},
                                          {"odd columns", 190, 260, 900, FTH_ACT_NONE}};
     for (int i = 0; i < N_ISAS * 2; i++) {
+        drawn d;
         product one, p;
         const char *isa = isas[i / 2];
         if (!has(isa)) continue;
-        open_product(&one, &cases[i % 2], isa, FTH_FP32, 1);
+        drawn_init(&d, &cases[i % 2], FTH_FP32);
+        open_product(&one, &d, isa, 1);
         run_product(&one, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
         for (int threads = 2; threads <= 4; threads++) {
-            open_product(&p, &cases[i % 2], isa, FTH_FP32, threads);
+            open_product(&p, &d, isa, threads);
             run_product(&p, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
             for (int v = P_DW; v <= P_DB; v++)
-                assert_memory_equal(p.tensor[v].data, one.tensor[v].data,
-                                    (size_t)(p.tensor[v].rows * p.tensor[v].ld) * sizeof(float));
+                assert_memory_equal(p.tensor[v].data, one.tensor[v].data, bytes_of(&p.tensor[v]));
             close_product(&p);
         }
         close_product(&one);
+        drawn_fini(&d);
     }
 }
 
