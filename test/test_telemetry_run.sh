@@ -14,10 +14,16 @@ last=checkpoints/last/model.safetensors
 # ---- the same weights, whatever is measured ----
 # a budget that makes the run recompute layers, but lets it run
 deep="$train --encoder-layers 8 --decoder-layers 8"
-tight=
-for mib in 24 20 18 16 15 14 13 12 11 10 9; do
-    $deep --max-update 1 --memory-budget ${mib}M --save-dir trial$mib > out 2> err || break
-    grep -q 'recomputing' err && tight=${mib}M && break
+tight= low=1024 high=65536 # KiB: too little, enough for all
+while [ -z "$tight" ] && [ $((high - low)) -gt 16 ]; do
+    middle=$(((low + high) / 2))
+    if ! $deep --max-update 1 --memory-budget ${middle}K --save-dir trial$middle > out 2> err; then
+        low=$middle
+    elif grep -q 'recomputing' err; then
+        tight=${middle}K
+    else
+        high=$middle
+    fi
 done
 [ -n "$tight" ] || fail "no budget makes a run recompute layers"
 updates=8
