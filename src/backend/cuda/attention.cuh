@@ -33,36 +33,6 @@ static __device__ __forceinline__ int2 queries_of(const attention_shape &s, int 
     return make_int2(s.causal ? row : s.q_offsets[sentence], s.q_offsets[sentence + 1]);
 }
 
-/* What a tile of rows sees: columns that some row sees, and those that all 64 do. */
-struct span {
-    int2 any, all;
-};
-
-/* Of query rows [row, end), at most 64. Both ends of what a row sees grow with the row. */
-static __device__ __forceinline__ span key_span(const attention_shape &s, int row, int end) {
-    if (row >= end) return {make_int2(0, 0), make_int2(0, 0)};
-    const int2 low = keys_of(s, row), high = keys_of(s, end - 1);
-    return {make_int2(low.x, high.y), end - row == 64 ? make_int2(high.x, low.y) : make_int2(0, 0)};
-}
-
-/* Of key rows, as above. */
-static __device__ __forceinline__ span query_span(const attention_shape &s, int row, int end) {
-    if (row >= end) return {make_int2(0, 0), make_int2(0, 0)};
-    const int2 low = queries_of(s, row), high = queries_of(s, end - 1);
-    return {make_int2(low.x, high.y), end - row == 64 ? make_int2(high.x, low.y) : make_int2(0, 0)};
-}
-
-/* Whether all pairs with columns [column, column + 64) count. */
-static __device__ __forceinline__ bool covers(const span &s, int column) {
-    return column >= s.all.x && column + 64 <= s.all.y;
-}
-
-/* Whether a thread's number i of accumulator n is seen; the tile's first column is `column`. */
-static __device__ __forceinline__ bool is_seen(int2 seen, int column, int n, int i) {
-    const int at = column + n * 8 + (int)threadIdx.x % 4 * 2 + i % 2;
-    return at >= seen.x && at < seen.y;
-}
-
 /* Which of a thread's 4 N probabilities survive, bit 4 n + i for accumulator n's number i, whose
  * element is e[i / 2] + (8 n + i % 2) stride. Not inlined, so that the kernels stay small. */
 static __device__ __noinline__ uint32_t keep_mask(const fth_cuda_step *step, uint32_t threshold,

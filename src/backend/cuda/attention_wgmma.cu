@@ -57,30 +57,20 @@ struct forward_args : attention_args {
     CUtensorMap q_map, k_map, v_map;
 };
 
-/* Starts to fetch a tile's queries, and keys and values one tile after the other; by one thread. */
+/* Starts to fetch what the first step of a round needs. */
 struct forward_feed {
     const forward_args &a;
     const walk &way;
-    bf16 *q, *k, *v; /* [2, TILE_SIZE] of shared memory each */
-    const arrivals &to;
-
-    __device__ __forceinline__ void keys(const place &p, int key, uint64_t *barrier) const {
-        const int stage = to.stage() ^ 1;
-        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, p.column, barrier);
-        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, p.column, barrier);
-    }
-
-    __device__ __forceinline__ void next(const place &p, int key) const {
-        if (threadIdx.x == 0) keys(p, key, to.expect(2));
-    }
+    bf16 *q; /* [2, TILE_SIZE] of shared memory */
+    const pair_feed &keys;
 
     __device__ __forceinline__ void first(int round) const {
         if (threadIdx.x != 0) return;
         const place p = way.at(round);
         const bool sees = p.begin < p.end;
-        uint64_t *barrier = to.expect(sees ? 3 : 1, way.bytes(round + 1));
+        uint64_t *barrier = keys.to.expect(sees ? 3 : 1, way.bytes(round + 1));
         fetch_tile(q + round % 2 * TILE_SIZE, a.q_map, p.row, p.column, barrier);
-        if (sees) keys(p, p.begin, barrier);
+        if (sees) keys.fetch(p.begin, p.column, barrier);
         way.fetch(round + 1, barrier);
     }
 };
@@ -117,16 +107,16 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     const walk way = {s.tiles.queries, items, s.heads, record};
     way.begin();
     arrivals arrive(barrier);
-    const forward_feed feed = {a, way, q, k, v, arrive};
+    const pair_feed keys = {a.k_map, a.v_map, k, v, arrive};
+    const forward_feed feed = {a, way, q, keys};
     feed.first(0);
     for (int round = 0; way.has(round); round++) {
         const fth_cuda_tile *about = way.about(round);
         const place now = way.at(round);
-        const span sees = {make_int2(now.begin, now.end),
-                           make_int2(about->all_begin, about->all_end)};
+        const int2 all_see = make_int2(about->all_begin, about->all_end);
         const bf16 *q_now = q + round % 2 * TILE_SIZE;
         int2 seen[2];
-        keys_seen(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
+        partners_of<false>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
         float o[TILE / 8][4] = {};
         running r = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}};
         int key = now.begin;
@@ -134,7 +124,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
             arrive.next_step();
             const int stage = arrive.stage();
             if (key + TILE < now.end)
-                feed.next(now, key + TILE);
+                keys.next(key + TILE, now.column);
             else if (way.has(round + 1))
                 feed.first(round + 1);
             if (key >= now.end) break;
@@ -142,7 +132,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
             products_begin();
             multiply_turned(p, q_now, k + stage * TILE_SIZE);
             products_end(p);
-            if (covers(sees, key))
+            if (covers(all_see, key))
                 soften<false>(p, o, &r, scale, key, seen);
             else
                 soften<true>(p, o, &r, scale, key, seen);

@@ -53,24 +53,13 @@ __device__ __forceinline__ void differentiate(float (*p)[4], float (*dp)[4], flo
 
 /* ---- dq ---- */
 
-/* Starts to fetch: queries, do and o of a tile, keys and values one tile after the other; by one
- * thread. */
+/* Starts to fetch what the first step of a round needs. */
 struct query_feed {
     const wgmma_args &a;
     const walk &way;
-    bf16 *q, *d_o, *o, *k, *v; /* [2, TILE_SIZE] of shared memory each, o [TILE_SIZE] */
-    float *lse;                /* [2, TILE] */
-    const arrivals &to;
-
-    __device__ __forceinline__ void keys(const place &p, int key, uint64_t *barrier) const {
-        const int stage = to.stage() ^ 1;
-        fetch_tile(k + stage * TILE_SIZE, a.k_map, key, p.column, barrier);
-        fetch_tile(v + stage * TILE_SIZE, a.v_map, key, p.column, barrier);
-    }
-
-    __device__ __forceinline__ void next(const place &p, int key) const {
-        if (threadIdx.x == 0) keys(p, key, to.expect(2));
-    }
+    bf16 *q, *d_o, *o; /* [2, TILE_SIZE] of shared memory each, o [TILE_SIZE] */
+    float *lse;        /* [2, TILE] */
+    const pair_feed &keys;
 
     __device__ __forceinline__ void first(int round) const {
         const place p = way.at(round);
@@ -80,11 +69,11 @@ struct query_feed {
                         a.lse + (row < p.row_end ? row * a.ld_lse + p.head : 0), row < p.row_end);
         if (threadIdx.x != 0) return;
         const bool sees = p.begin < p.end;
-        uint64_t *barrier = to.expect(sees ? 5 : 3, way.bytes(round + 1));
+        uint64_t *barrier = keys.to.expect(sees ? 5 : 3, way.bytes(round + 1));
         fetch_tile(q + slot * TILE_SIZE, a.q_map, p.row, p.column, barrier);
         fetch_tile(d_o + slot * TILE_SIZE, a.do_map, p.row, p.column, barrier);
         fetch_tile(o, a.o_map, p.row, p.column, barrier);
-        if (sees) keys(p, p.begin, barrier);
+        if (sees) keys.fetch(p.begin, p.column, barrier);
         way.fetch(round + 1, barrier);
     }
 };
@@ -181,18 +170,18 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
     const walk way = {s.tiles.queries, items, s.heads, record};
     way.begin();
     arrivals arrive(barrier);
-    const query_feed feed = {a, way, q, d_o, o, k, v, lse, arrive};
+    const pair_feed keys = {a.k_map, a.v_map, k, v, arrive};
+    const query_feed feed = {a, way, q, d_o, o, lse, keys};
     feed.first(0);
     for (int round = 0; way.has(round); round++) {
         const fth_cuda_tile *about = way.about(round);
         const place now = way.at(round);
-        const span sees = {make_int2(now.begin, now.end),
-                           make_int2(about->all_begin, about->all_end)};
+        const int2 all_see = make_int2(about->all_begin, about->all_end);
         const bool closed = about->flags & FTH_CUDA_CLOSED;
         const int slot = round % 2;
         bf16 *q_now = q + slot * TILE_SIZE, *do_now = d_o + slot * TILE_SIZE;
         query_rows r;
-        keys_seen(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, r.seen);
+        partners_of<false>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, r.seen);
         float dq[TILE / 8][4] = {};
         int key = now.begin;
         do { /* one step even where nothing is seen */
@@ -202,13 +191,13 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
                 if (key + TILE >= now.end) __syncthreads(); /* o has been read */
             }
             if (key + TILE < now.end)
-                feed.next(now, key + TILE);
+                keys.next(key + TILE, now.column);
             else if (way.has(round + 1))
                 feed.first(round + 1);
             if (key >= now.end) break;
             bf16 *k_now = k + arrive.stage() * TILE_SIZE, *v_now = v + arrive.stage() * TILE_SIZE;
             float p[TILE / 8][4], dp[TILE / 8][4];
-            differentiate_rows(s, r, p, dp, q_now, k_now, do_now, v_now, key, covers(sees, key));
+            differentiate_rows(s, r, p, dp, q_now, k_now, do_now, v_now, key, covers(all_see, key));
             const left ds = left_of(dp);
             products_begin();
             multiply(dq, ds, k_now);
@@ -228,33 +217,21 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
 
 /* ---- dk and dv ---- */
 
-/* Starts to fetch a tile's keys and values, and queries one tile after the other; by one thread, but
- * what is known of queries by all. */
+/* Starts to fetch what the first step of a round needs, and what is known of queries for the others. */
 struct key_feed {
     const wgmma_args &a;
     const walk &way;
-    bf16 *k, *v, *q, *d_o; /* [2, TILE_SIZE] of shared memory each */
-    float2 *stats;         /* [2, TILE] */
-    const arrivals &to;
-
-    __device__ __forceinline__ void queries(const place &p, int query, uint64_t *barrier) const {
-        const int stage = to.stage() ^ 1;
-        fetch_tile(q + stage * TILE_SIZE, a.q_map, query, p.column, barrier);
-        fetch_tile(d_o + stage * TILE_SIZE, a.do_map, query, p.column, barrier);
-    }
+    bf16 *k, *v;   /* [2, TILE_SIZE] of shared memory each */
+    float2 *stats; /* [2, TILE] */
+    const pair_feed &queries;
 
     __device__ __forceinline__ void statistics(const place &p, int query) const {
-        const int thread = (int)threadIdx.x, stage = to.stage() ^ 1;
+        const int thread = (int)threadIdx.x, stage = queries.to.stage() ^ 1;
         const bool valid = query + thread < p.end;
         if (thread < TILE)
             copy_few<8>(stats + stage * TILE + thread,
                         a.stats + p.head * a.s.q_rows.capacity + (valid ? query + thread : 0),
                         valid);
-    }
-
-    __device__ __forceinline__ void next(const place &p, int query) const {
-        if (threadIdx.x == 0) queries(p, query, to.expect(2));
-        statistics(p, query);
     }
 
     __device__ __forceinline__ void first(int round) const {
@@ -263,28 +240,13 @@ struct key_feed {
         const bool seen = p.begin < p.end;
         if (seen) statistics(p, p.begin);
         if (threadIdx.x != 0) return;
-        uint64_t *barrier = to.expect(seen ? 4 : 2, way.bytes(round + 1));
+        uint64_t *barrier = queries.to.expect(seen ? 4 : 2, way.bytes(round + 1));
         fetch_tile(k + slot * TILE_SIZE, a.k_map, p.row, p.column, barrier);
         fetch_tile(v + slot * TILE_SIZE, a.v_map, p.row, p.column, barrier);
-        if (seen) queries(p, p.begin, barrier);
+        if (seen) queries.fetch(p.begin, p.column, barrier);
         way.fetch(round + 1, barrier);
     }
 };
-
-/* The queries that see a thread's two rows; row: of the first, the other is 8 below. */
-__device__ __forceinline__ void queries_seeing(const attention_shape &s, const place &p, bool one,
-                                               int row, int2 seen[2]) {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int r = row + h * 8;
-        if (r >= p.row_end)
-            seen[h] = make_int2(0, 0);
-        else if (one)
-            seen[h] = make_int2(s.causal ? r : p.begin, p.end);
-        else
-            seen[h] = queries_of(s, r);
-    }
-}
 
 __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
     key_kernel(const __grid_constant__ wgmma_args a) {
@@ -302,25 +264,27 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
     if (!way.has(0)) return;
     way.begin();
     arrivals arrive(barrier);
-    const key_feed feed = {a, way, k, v, q, d_o, stats, arrive};
+    const pair_feed queries = {a.q_map, a.do_map, q, d_o, arrive};
+    const key_feed feed = {a, way, k, v, stats, queries};
     feed.first(0);
     for (int round = 0; way.has(round); round++) {
         const fth_cuda_tile *about = way.about(round);
         const place now = way.at(round);
-        const span seen_by = {make_int2(now.begin, now.end),
-                              make_int2(about->all_begin, about->all_end)};
+        const int2 all_see = make_int2(about->all_begin, about->all_end);
         const int slot = round % 2;
         bf16 *k_now = k + slot * TILE_SIZE, *v_now = v + slot * TILE_SIZE;
         int2 seen[2];
-        queries_seeing(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
+        partners_of<true>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
         float dk[TILE / 8][4] = {}, dv[TILE / 8][4] = {};
         int query = now.begin;
         do { /* one step even where nobody sees it */
             arrive.next_step();
-            if (query + TILE < now.end)
-                feed.next(now, query + TILE);
-            else if (way.has(round + 1))
+            if (query + TILE < now.end) {
+                queries.next(query + TILE, now.column);
+                feed.statistics(now, query + TILE);
+            } else if (way.has(round + 1)) {
                 feed.first(round + 1);
+            }
             if (query >= now.end) break;
             const int stage = arrive.stage();
             const bf16 *q_now = q + stage * TILE_SIZE, *do_now = d_o + stage * TILE_SIZE;
@@ -328,7 +292,7 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
             begin_scores(p, dp, k_now, q_now, v_now, do_now);
             const float2 *of_queries = stats + stage * TILE + lane % 4 * 2;
             const auto of_column = [&](int i, int n) { return of_queries[n * 8 + i % 2]; };
-            if (covers(seen_by, query))
+            if (covers(all_see, query))
                 differentiate<false>(p, dp, scale, query, seen, of_column);
             else
                 differentiate<true>(p, dp, scale, query, seen, of_column);

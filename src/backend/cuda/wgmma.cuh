@@ -100,6 +100,25 @@ static __device__ __forceinline__ void fetch_tile(bf16 *to, const CUtensorMap &m
                  : "memory");
 }
 
+/* Tiles of two matrices that a block walks over in pairs: keys and values, or queries and do. */
+struct pair_feed {
+    const CUtensorMap &first_map, &second_map;
+    bf16 *first, *second; /* [2, TILE_SIZE] of shared memory each */
+    const arrivals &to;
+
+    /* For the next step; by one thread. */
+    __device__ __forceinline__ void fetch(int row, int column, uint64_t *barrier) const {
+        const int stage = to.stage() ^ 1;
+        fetch_tile(first + stage * TILE_SIZE, first_map, row, column, barrier);
+        fetch_tile(second + stage * TILE_SIZE, second_map, row, column, barrier);
+    }
+
+    /* The same where nothing else is fetched; by all threads. */
+    __device__ __forceinline__ void next(int row, int column) const {
+        if (threadIdx.x == 0) fetch(row, column, to.expect(2));
+    }
+};
+
 /* ---- products ---- */
 
 #define ACCUMULATORS(MODE, c)                                                                      \
@@ -313,19 +332,34 @@ struct walk {
     }
 };
 
-/* The keys that a thread's two rows see; row: of the first, the other is 8 below. */
-static __device__ __forceinline__ void keys_seen(const attention_shape &s, const place &p, bool one,
-                                                 int row, int2 seen[2]) {
+/* What a thread's two rows have to do with the other side: the keys that they see, or the queries that
+ * see them (AHEAD). one: the tile is of one sentence; row: of the first, the other is 8 below. */
+template <bool AHEAD>
+__device__ __forceinline__ void partners_of(const attention_shape &s, const place &p, bool one,
+                                            int row, int2 seen[2]) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int r = row + h * 8;
         if (r >= p.row_end)
             seen[h] = make_int2(0, 0);
-        else if (one)
-            seen[h] = make_int2(p.begin, s.causal ? r + 1 : p.end);
+        else if (!one)
+            seen[h] = AHEAD ? queries_of(s, r) : keys_of(s, r);
+        else if (AHEAD)
+            seen[h] = make_int2(s.causal ? r : p.begin, p.end);
         else
-            seen[h] = keys_of(s, r);
+            seen[h] = make_int2(p.begin, s.causal ? r + 1 : p.end);
     }
+}
+
+/* Whether all pairs with columns [column, column + 64) count; all: the columns that all rows see. */
+static __device__ __forceinline__ bool covers(int2 all, int column) {
+    return column >= all.x && column + TILE <= all.y;
+}
+
+/* Whether a thread's number i of accumulator n is seen; the tile's first column is `column`. */
+static __device__ __forceinline__ bool is_seen(int2 seen, int column, int n, int i) {
+    const int at = column + n * 8 + (int)threadIdx.x % 4 * 2 + i % 2;
+    return at >= seen.x && at < seen.y;
 }
 
 /* As many blocks as the GPU holds at once, `per_processor` on a multiprocessor, with `bytes` of shared
