@@ -90,9 +90,11 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
             return FTH_OK;
         }
     switch (v->storage) {
-    case FTH_IN_ARENA:
-        if (p->plan.offset[id] >= 0) t->data = (char *)p->arena + p->plan.offset[id];
+    case FTH_IN_ARENA: { /* the plan has been made; the question is for the analyser */
+        const int64_t at = p->plan.offset ? p->plan.offset[id] : -1;
+        if (at >= 0) t->data = (char *)p->arena + at;
         return FTH_OK;
+    }
     case FTH_IN_PARAM:
         t->data = (char *)(v->class == FTH_REAL ? arenas->weights : arenas->master) +
                   (size_t)v->offset * size;
