@@ -3,9 +3,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,6 +68,55 @@ static entry *take(const char *path, int whole) {
 void fth_scratch_drop(const char *path) {
     if (path) free(take(path, 1));
 }
+
+/* ---- putting a folder in place ---- */
+
+static fth_err fail_path(const char *path, const char *what) {
+    return fth_fail(FTH_IO, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+/* For file systems that cannot swap two names. The older folder is called old afterwards. */
+static fth_err replace_in_two_steps(const char *temp, const char *path, const char *old) {
+    FTH_TRY(fth_remove_tree(old));
+    if (rename(path, old) != 0) return fail_path(path, "rename the older folder");
+    if (rename(temp, path) == 0) return FTH_OK;
+    fth_err err = fail_path(path, "rename the new folder");
+    return rename(old, path) == 0 ? err : fail_path(path, "put the older folder back");
+}
+
+/* *left is what the older folder is called now, NULL without one. */
+static fth_err put_in_place(const char *temp, const char *path, const char *old,
+                            const char **left) {
+    *left = NULL;
+    if (!fth_file_exists(path))
+        return rename(temp, path) == 0 ? FTH_OK : fail_path(path, "rename the new folder");
+    *left = temp;
+    if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE) == 0) return FTH_OK;
+    if (errno != EINVAL && errno != ENOSYS) return fail_path(path, "swap the folders");
+    *left = old;
+    return replace_in_two_steps(temp, path, old);
+}
+
+fth_err fth_scratch_commit(char **temp, const char *path, const char *old, char **waste) {
+    const char *left;
+    *waste = NULL;
+    fth_scratch_lock();
+    fth_err err = put_in_place(*temp, path, old, &left);
+    if (err == FTH_OK && left == *temp) {
+        *waste = *temp;
+        *temp = NULL;
+    } else if (err == FTH_OK) {
+        if (left && !(*waste = strdup(left))) err = fth_fail(FTH_NO_MEMORY, "%s: no memory", path);
+        if (*waste) err = fth_scratch_hold(*waste);
+        fth_scratch_drop(*temp);
+        free(*temp);
+        *temp = NULL;
+    }
+    fth_scratch_unlock();
+    return err;
+}
+
+/* ---- removing ---- */
 
 /* From the innermost up, until one is not empty or was there before. */
 static void remove_empty(entry *e) {

@@ -20,6 +20,12 @@ void fth_scratch_drop(const char *path);
 void fth_scratch_lock(void);
 void fth_scratch_unlock(void);
 
+/* Gives the held folder *temp the name path, in place of what is there, and lets go of it: all or
+ * nothing, whatever signal comes. *waste is what was there until now, held and malloc'd, for the caller
+ * to remove: it has the name *temp had, or `old` where the file system cannot swap two names; NULL:
+ * nothing was there. On success *temp is NULL. */
+fth_err fth_scratch_commit(char **temp, const char *path, const char *old, char **waste);
+
 /* Removes all that is held. The caller has the lock, and the process ends before it gives it back. */
 void fth_scratch_remove(void);
 

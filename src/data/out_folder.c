@@ -1,7 +1,6 @@
 #include "data/out_folder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,46 +83,15 @@ fail:
     return err;
 }
 
-/* For file systems that cannot swap two names: the older folder gets the name old. */
-static fth_err replace_in_two_steps(const fth_out_folder *f, const char *old) {
-    if (rename(f->path, old) != 0)
-        return fth_fail(FTH_IO, "%s: cannot move: %s", f->path, strerror(errno));
-    if (rename(f->temp, f->path) == 0) return FTH_OK;
-    fth_err err = fth_fail(FTH_IO, "%s: cannot rename: %s", f->path, strerror(errno));
-    (void)rename(old, f->path);
-    return err;
-}
-
-/* Gives the folder its name. *waste is what the older one is called now, malloc'd; NULL without. */
-static fth_err put_in_place(fth_out_folder *f, char **waste) {
-    if (!fth_file_exists(f->path)) {
-        if (rename(f->temp, f->path) == 0) return FTH_OK;
-        return fth_fail(FTH_IO, "%s: cannot rename: %s", f->path, strerror(errno));
-    }
-    const int swapped = renameat2(AT_FDCWD, f->temp, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0;
-    if (!swapped && errno != EINVAL && errno != ENOSYS)
-        return fth_fail(FTH_IO, "%s: cannot swap the folders: %s", f->path, strerror(errno));
-    *waste = swapped ? strdup(f->temp) : fth_strdup_printf("%s.old", f->temp);
-    if (!*waste) return no_memory(f->path);
-    if (!swapped) FTH_TRY(replace_in_two_steps(f, *waste));
-    return fth_scratch_hold(*waste);
-}
-
 fth_err fth_out_folder_commit(fth_out_folder *f) {
-    char *waste = NULL;
-    FTH_TRY(fth_sync_dir(f->temp));
-    fth_scratch_lock();
-    fth_err err = put_in_place(f, &waste);
-    if (err == FTH_OK) {
-        fth_scratch_drop(f->temp);
-        free(f->temp);
-        f->temp = NULL;
-    }
-    fth_scratch_unlock();
+    char *waste = NULL, *old = fth_strdup_printf("%s.old", f->temp);
+    fth_err err = old ? fth_sync_dir(f->temp) : no_memory(f->path);
+    if (err == FTH_OK) err = fth_scratch_commit(&f->temp, f->path, old, &waste);
     if (err == FTH_OK) err = fth_sync_dir(f->parent);
     if (err == FTH_OK && waste) err = fth_remove_tree(waste);
     fth_scratch_drop(waste);
     free(waste);
+    free(old);
     return err;
 }
 

@@ -12,8 +12,9 @@ typedef struct fth_out_folder {
     fth_new_dirs above;  /* parents that were not there */
 } fth_out_folder;
 
-/* Makes the temporary folder, and removes those that killed processes left for path. mark is a file that every folder of this kind has: what is at path
- * already is replaced only with force, and only when it is an empty folder or has that file. */
+/* Makes the temporary folder, and removes those that killed processes left for path. mark is a file
+ * that every folder of this kind has: what is at path already is replaced only with force, and only
+ * when it is an empty folder or has that file. */
 fth_err fth_out_folder_open(fth_out_folder *f, const char *path, int force, const char *mark);
 
 /* The content must be synced already, as fth_file_write and fth_writer do. */

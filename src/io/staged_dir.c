@@ -206,47 +206,18 @@ done:
     return err;
 }
 
-/* For file systems that cannot swap two names. The older folder is called old afterwards. */
-static fth_err replace_in_two_steps(const fth_staged_dir *d, const char *old) {
-    FTH_TRY(fth_remove_tree(old));
-    if (rename(d->path, old) != 0) return fail_path(d->path, "rename the older folder");
-    if (rename(d->temp, d->path) == 0) return FTH_OK;
-    fth_err err = fail_path(d->path, "rename the new folder");
-    return rename(old, d->path) == 0 ? err : fail_path(d->path, "put the older folder back");
-}
-
-/* Gives the new folder its name. *waste is what the older one is called now, NULL without one. */
-static fth_err put_in_place(fth_staged_dir *d, char **waste) {
-    if (!fth_file_exists(d->path)) {
-        if (rename(d->temp, d->path) != 0) return fail_path(d->path, "rename the new folder");
-        fth_scratch_drop(d->temp);
-        free(d->temp);
-    } else if (renameat2(AT_FDCWD, d->temp, AT_FDCWD, d->path, RENAME_EXCHANGE) == 0) {
-        *waste = d->temp;
-    } else {
-        if (errno != EINVAL && errno != ENOSYS) return fail_path(d->path, "swap the folders");
-        if (!(*waste = beside(d->path, ".old"))) return no_memory(d->path);
-        FTH_TRY(replace_in_two_steps(d, *waste));
-        fth_scratch_drop(d->temp);
-        free(d->temp);
-    }
-    d->temp = NULL;
-    return FTH_OK;
-}
-
 fth_err fth_staged_dir_commit(fth_staged_dir *d) {
-    char *waste = NULL, *folder = folder_of(d->path);
-    fth_err err = folder ? FTH_OK : no_memory(d->path);
+    char *waste = NULL, *folder = folder_of(d->path), *old = beside(d->path, ".old");
+    fth_err err = folder && old ? FTH_OK : no_memory(d->path);
     if (!err) err = fth_sync_dir(d->temp);
-    fth_scratch_lock(); /* a folder that a signal has begun to remove must not be put in place */
-    if (!err) err = put_in_place(d, &waste);
-    fth_scratch_unlock();
+    if (!err) err = fth_scratch_commit(&d->temp, d->path, old, &waste);
     if (!err) err = fth_sync_dir(folder);
     /* the new folder is safe; what cannot be removed now, the next writer clears */
     if (!err && waste) (void)fth_remove_tree(waste);
     fth_scratch_drop(waste);
     free(waste);
     free(folder);
+    free(old);
     return err;
 }
 
