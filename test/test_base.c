@@ -284,6 +284,11 @@ static void philox_gives_the_known_answers(void **state) {
         fth_philox(cases[i].key, cases[i].counter, out);
         assert_memory_equal(out, cases[i].out, sizeof out);
     }
+    static const uint32_t zeros[4] = {0},
+                          seven[4] = {0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48};
+    uint32_t out[4];
+    fth_philox_by(7, 0, zeros, out);
+    assert_memory_equal(out, seven, sizeof out);
 }
 
 static void rng_walks_along_its_stream(void **state) {

@@ -123,6 +123,8 @@ struct fth_backend {
      * where a bit of memory costs less than drawing twice. false: the operand does not exist for its
      * kernels. */
     bool keep_bits;
+    /* Joins make the products that they read: the plan keeps the operands for them (plan.h). */
+    bool joined;
     /* Called when a program is made and freed: a place for captured graphs and the like. */
     fth_err (*prepare)(fth_exec *ex);
     void (*unprepare)(fth_exec *ex);

@@ -135,7 +135,8 @@ static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     fth_plan_spec plan = {.real_size = fth_dtype_size(dev->real),
                           .full_size = fth_dtype_size(dev->full),
                           .norms_again = dev->backend->norms_again && has_backward(&p->graph),
-                          .lag = dev->backend->lag};
+                          .lag = dev->backend->lag,
+                          .joined = dev->backend->joined};
     memcpy(plan.capacity, spec->capacity, sizeof plan.capacity);
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
     if (spec->budget <= 0 && !plan.norms_again) return fth_plan_make(&p->graph, &plan, &p->plan);

@@ -398,8 +398,9 @@ fth_err fth_backward(fth_builder *b) {
     if (!w.grad || (watched && !number_asked(&w, b->watch, g->n_values)))
         g->err = fth_fail(FTH_NO_MEMORY, "no memory for a backward graph");
     for (int32_t i = w.n_forward - 1; i >= 0 && g->err == FTH_OK; i--) {
-        if (watched) show_outputs(&w, i);
         one_backward(&w, i);
+        if (watched)
+            show_outputs(&w, i); /* behind it: nothing stands between a product and its join */
     }
     free(w.grad);
     free(w.asked);

@@ -4,13 +4,16 @@
  * Element e of a place: e = (row_base + row) * width + column, row_base = rows of this update in
  * earlier micro-batches. Attention probabilities: e = (((row_base + query row) * heads + head)
  * << 16) + key's index in its sentence. Word dropout: e = row_base + row.
- * One Philox block gives 8 lanes of 16 bits: element e has lane e % 8 of block e / 8. */
+ * One block of Philox4x32-7 gives 8 lanes of 16 bits: element e has lane e % 8 of block e / 8. */
 #ifndef FTH_GRAPH_DROPOUT_H
 #define FTH_GRAPH_DROPOUT_H
 
 #include <stdint.h>
 
 #include "base/philox.h"
+
+/* Seven rounds are enough, and what they cost is most of what dropout costs. */
+enum { FTH_DROP_ROUNDS = 7 };
 
 /* A lane below this is dropped; probabilities are multiples of 1/65536. */
 static inline uint32_t fth_drop_threshold(float p) {
@@ -26,7 +29,7 @@ static inline float fth_drop_scale(float p) {
 static inline void fth_drop_block(uint64_t seed, uint32_t update, uint32_t site, uint64_t block,
                                   uint32_t out[4]) {
     const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), site, update};
-    fth_philox(seed, counter, out);
+    fth_philox_by(FTH_DROP_ROUNDS, seed, counter, out);
 }
 
 /* Whether element e survives: the plain form that the fast ones are compared with. */

@@ -5,6 +5,7 @@
 
 #include "graph/batch.h"
 #include "graph/op.h"
+#include "graph/plan.h"
 
 /* A matrix whose gradient one linear_dw makes. */
 typedef struct candidate {
@@ -229,6 +230,9 @@ static fth_err rewrite(pass *p, fth_early *out, fth_val *sums) {
     for (int32_t i = 0; i < g->n_ops; i++) {
         for (int k = 0; k < g->op[i].n_in; k++) note_use(p, i, g->op[i].in[k]);
         for (int k = 0; k < g->op[i].n_out; k++) note_use(p, i, g->op[i].out[k]);
+        const int32_t product = fth_joined_product(g, i); /* may be made here */
+        for (int k = 0; product >= 0 && k < g->op[product].n_in; k++)
+            note_use(p, i, g->op[product].in[k]);
     }
     drop_refused(p);
     FTH_TRY(gather(p));

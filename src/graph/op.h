@@ -96,6 +96,8 @@ enum {            /* join, norm (X, GAIN, BIAS only), join_norm */
        JOIN_C,    /* of c, opt */
        JOIN_GAIN, /* [1, d] norm, join_norm */
        JOIN_BIAS, /* [1, d] */
+       JOIN_GIVEN, /* [R, 2] full, norm, opt: what STATS will be, from when y was made before; a backend may
+                      take it instead of its own */
        JOIN_N_IN,
        JOIN_Z = 0, /* [R, d]; absent in norm */
        JOIN_Y,     /* [R, d] norm, join_norm */

@@ -52,6 +52,32 @@ static fth_val owner(const fth_graph *g, fth_val v) {
     return g->value[v].base ? g->value[v].base : v;
 }
 
+/* Whether it is a product without more to it. */
+static bool is_plain_product(const fth_op *op, fth_kind kind) {
+    if (op->kind != kind) return false;
+    return kind == FTH_KIND_linear ? op->u.linear.act == FTH_ACT_NONE && !op->out[LINEAR_PRE]
+                                   : !op->in[LINEAR_DX_SAVED];
+}
+
+static bool reads(const fth_graph *g, const fth_op *op, fth_val v) {
+    for (int k = 0; k < op->n_in; k++)
+        if (owner(g, op->in[k]) == v) return true;
+    return false;
+}
+
+int32_t fth_joined_product(const fth_graph *g, int32_t j) {
+    const fth_op *op = &g->op[j];
+    const bool forward = op->kind == FTH_KIND_join_norm;
+    if (!forward && op->kind != FTH_KIND_join_norm_bwd) return -1;
+    const fth_val v = op->in[forward ? JOIN_F : JOIN_BWD_DY];
+    const int32_t i = v ? g->value[v].producer : -1;
+    if (i < 0 || i >= j || owner(g, v) != v) return -1;
+    if (!is_plain_product(&g->op[i], forward ? FTH_KIND_linear : FTH_KIND_linear_dx)) return -1;
+    for (int32_t k = i + 1; k < j; k++) /* an update might be of its matrix */
+        if (g->op[k].kind == FTH_KIND_update || reads(g, &g->op[k], v)) return -1;
+    return i;
+}
+
 static void note_uses(rehearsal *r, const fth_val *operands, int n, int32_t end) {
     for (int k = 0; k < n; k++) {
         int32_t *last = &r->last[owner(r->g, operands[k])];
@@ -66,6 +92,8 @@ static void find_last_uses(rehearsal *r) {
         const int32_t end = i + fth_late_by(op, r->spec->lag);
         note_uses(r, op->in, op->n_in, end);
         note_uses(r, op->out, op->n_out, end);
+        const int32_t product = r->spec->joined ? fth_joined_product(r->g, i) : -1;
+        if (product >= 0) note_uses(r, r->g->op[product].in, 1, end); /* LINEAR_X, LINEAR_DX_DY */
     }
     for (fth_val v = 1; v < r->g->n_values; v++)
         if (r->g->value[v].keep) r->last[owner(r->g, v)] = r->g->n_ops;

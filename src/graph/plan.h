@@ -12,6 +12,8 @@ typedef struct fth_plan_spec {
     size_t real_size, full_size;     /* bytes of an element of each class; BITS: 1 */
     bool norms_again; /* fth_plan_within: outputs of layer norms are made again in any case */
     int32_t lag; /* operations by which those that run aside may end late: their operands stay */
+    bool
+        joined; /* joins make the products that they read (fth_joined_product): operands stay for it */
 } fth_plan_spec;
 
 typedef struct fth_plan {
@@ -26,6 +28,10 @@ bool fth_runs_aside(const fth_op *op);
  * large and come seldom; 0 where it does not run aside. */
 enum { FTH_UPDATE_LAGS = 4 };
 int32_t fth_late_by(const fth_op *op, int32_t lag);
+
+/* The product, linear or linear_dx, whose result operation j, join_norm or its backward, reads before anybody
+ * else does: a device may make both at once, in the place of j. -1: there is none. */
+int32_t fth_joined_product(const fth_graph *g, int32_t j);
 
 /* What is made again beside the outputs of layer norms. */
 typedef struct fth_thrift {

@@ -131,6 +131,7 @@ static fth_err make_again(thrift *t, const fth_op *op, const fth_op *reader, fth
         out->in[JOIN_X] = input_of(op);
         out->in[JOIN_GAIN] = op->in[JOIN_GAIN];
         out->in[JOIN_BIAS] = op->in[JOIN_BIAS];
+        out->in[JOIN_GIVEN] = op->out[JOIN_STATS];
         out->out[JOIN_STATS] = fth_graph_like(g, op->out[JOIN_STATS]);
         out->out[JOIN_Y] = t->again[op->out[JOIN_Y]] = fth_graph_like(g, op->out[JOIN_Y]);
         return g->err;

@@ -99,7 +99,8 @@ static fth_err plan_bytes(flight *f) {
     fth_early early = {0};
     fth_plan_spec how = {.real_size = fth_dtype_size(f->device->real),
                          .full_size = fth_dtype_size(f->device->full),
-                         .lag = f->device->backend->lag};
+                         .lag = f->device->backend->lag,
+                         .joined = f->device->backend->joined};
     fth_plan plan = {0};
     const int64_t n = f->model.params.size;
     fth_capacities(&f->size, how.capacity);

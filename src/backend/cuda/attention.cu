@@ -1,8 +1,5 @@
 /* attention.cu: chooses between the kernels of attention. */
 #include "backend/cuda/attention.cuh"
-#include "backend/cuda/tensor_map.cuh"
-
-#include <stdlib.h>
 
 int fth_cuda_attention_number(const fth_op *op) {
     const fth_side q = op->u.attention.q_side, k = op->u.attention.k_side;
@@ -78,20 +75,9 @@ attention_bwd_args fth_cuda_attention_bwd_args(const fth_cuda_call *c, const att
 }
 
 #ifdef FATHOM_HAS_SM90A
-/* Whether this GPU has the products of sm_90a. FATHOM_CUDA_WGMMA=0: do without them, as other GPUs
- * do. */
-static bool find_wgmma(void) {
-    const char *asked = getenv("FATHOM_CUDA_WGMMA");
-    int major = 0, minor = 0;
-    return !(asked && strcmp(asked, "0") == 0) && fth_cuda_can_map() &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess &&
-           major == 9 && minor == 0;
-}
-
 static bool has_wgmma(const attention_shape *s) {
-    static const bool found = find_wgmma();
-    return found && s->head == 64 && s->threshold == 0 && s->scale > 0 && s->tiles.queries &&
+    return fth_cuda_has_wgmma() && s->head == 64 && s->threshold == 0 && s->scale > 0 &&
+           s->tiles.queries &&
            s->q_rows.extent == (s->side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT);
 }
 #endif

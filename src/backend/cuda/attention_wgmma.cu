@@ -152,9 +152,9 @@ fth_err fth_cuda_attention_wgmma(const fth_cuda_call *c, const attention_shape *
     forward_args a = {};
     static_cast<attention_args &>(a) = fth_cuda_attention_args(c, s);
     const int64_t columns = (int64_t)s->heads * TILE;
-    FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, s->q_rows.capacity, columns));
-    FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, s->k_rows.capacity, columns));
-    FTH_TRY(fth_cuda_map_tiles(&a.v_map, a.v, a.ld_v, s->k_rows.capacity, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, s->q_rows.capacity, columns, TILE));
+    FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, s->k_rows.capacity, columns, TILE));
+    FTH_TRY(fth_cuda_map_tiles(&a.v_map, a.v, a.ld_v, s->k_rows.capacity, columns, TILE));
     return launch_tiles(c, wgmma_kernel, a, fth_cuda_n_tiles((int32_t)s->q_rows.capacity), BLOCKS,
                         6 * TILE_SIZE * (int)sizeof(bf16));
 }

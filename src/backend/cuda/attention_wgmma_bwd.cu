@@ -319,11 +319,11 @@ fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_sha
     const int64_t columns = (int64_t)s->heads * TILE;
     const int64_t q_rows = s->q_rows.capacity, k_rows = s->k_rows.capacity;
     const int bytes = TILE_SIZE * (int)sizeof(bf16);
-    FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, q_rows, columns));
-    FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, k_rows, columns));
-    FTH_TRY(fth_cuda_map_tiles(&a.v_map, a.v, a.ld_v, k_rows, columns));
-    FTH_TRY(fth_cuda_map_tiles(&a.do_map, a.d_o, a.ld_do, q_rows, columns));
-    FTH_TRY(fth_cuda_map_tiles(&a.o_map, a.o, a.ld_o, q_rows, columns));
+    FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, q_rows, columns, TILE));
+    FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, k_rows, columns, TILE));
+    FTH_TRY(fth_cuda_map_tiles(&a.v_map, a.v, a.ld_v, k_rows, columns, TILE));
+    FTH_TRY(fth_cuda_map_tiles(&a.do_map, a.d_o, a.ld_do, q_rows, columns, TILE));
+    FTH_TRY(fth_cuda_map_tiles(&a.o_map, a.o, a.ld_o, q_rows, columns, TILE));
     FTH_TRY(launch_tiles(c, query_kernel, a, fth_cuda_n_tiles((int32_t)q_rows), QUERY_BLOCKS,
                          9 * bytes));
     return launch_tiles(c, key_kernel, a, fth_cuda_n_tiles((int32_t)k_rows), KEY_BLOCKS,

@@ -1,5 +1,6 @@
 /* cuda.cu: the backend's table: opening a GPU, its memory. */
 #include "backend/cuda/gemm.cuh"
+#include "backend/cuda/tensor_map.cuh"
 
 #include <stdlib.h>
 
@@ -7,6 +8,26 @@ fth_err fth_cuda_failed(cudaError_t err, const char *what) {
     return fth_fail(err == cudaErrorMemoryAllocation ? FTH_NO_MEMORY : FTH_FAILED, "CUDA: %s: %s",
                     what, cudaGetErrorString(err));
 }
+
+#ifdef FATHOM_HAS_SM90A
+static bool find_wgmma(void) {
+    const char *asked = getenv("FATHOM_CUDA_WGMMA");
+    int major = 0, minor = 0;
+    return !(asked && strcmp(asked, "0") == 0) && fth_cuda_can_map() &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess &&
+           major == 9 && minor == 0;
+}
+
+bool fth_cuda_has_wgmma(void) {
+    static const bool found = find_wgmma();
+    return found;
+}
+#else
+bool fth_cuda_has_wgmma(void) {
+    return false;
+}
+#endif
 
 fth_err fth_cuda_launched(void) {
     const cudaError_t err = cudaGetLastError();
@@ -172,6 +193,7 @@ static fth_backend make_table(void) {
     table.memory = cuda_memory;
     table.run = fth_cuda_run;
     table.lag = FTH_CUDA_LAG;
+    table.joined = true;
     table.update_together = FTH_CUDA_UPDATE;
     table.keep_bits = true;
     table.prepare = fth_cuda_prepare;

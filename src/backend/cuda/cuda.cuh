@@ -75,9 +75,10 @@ enum {
     FTH_CUDA_COUNTING = 3, /* streams whose kernels count */
     FTH_CUDA_SUMS = 1024,
     FTH_CUDA_WORKSPACE = 32 << 20,
-    FTH_CUDA_LAG = 24,         /* operations: about two layers of a backward */
-    FTH_CUDA_UPDATE = 8 << 20, /* elements that are updated together */
-    FTH_CUDA_ASIDE_ROWS = 6144 /* most rows of a side in a program that runs things aside */
+    FTH_CUDA_LAG = 24,          /* operations: about two layers of a backward */
+    FTH_CUDA_UPDATE = 8 << 20,  /* elements that are updated together */
+    FTH_CUDA_ASIDE_ROWS = 6144, /* most rows of a side in a program that runs things aside */
+    FTH_CUDA_LATE = 8           /* joins whose sums of columns are added together */
 };
 
 struct fth_cuda_product; /* gemm.cu: a product of one shape with the algorithm chosen for it */
@@ -124,14 +125,24 @@ struct fth_cuda_program {
     bf16 *bias;                 /* bf16 copies of the biases of linear operations */
     struct fth_cuda_cast *cast; /* [n_casts] on the GPU: which are to be made */
     int32_t n_casts;
-    int64_t *bias_at;    /* [n_ops] where the copy of an operation's bias is */
-    int32_t *partner;    /* [n_ops] partners.cu; -1: none */
+    int64_t *bias_at;               /* [n_ops] where the copy of an operation's bias is */
+    int32_t *partner;               /* [n_ops] partners.cu; -1: none */
+    struct fth_cuda_joined *joined; /* [n_ops] linear_join.cu */
+    void *late;                     /* join_norm_bwd.cu: sums of columns that are to be added */
+    bool puts_off;                  /* whether they may be, now */
     char *aside_scratch; /* [FTH_CUDA_LAG, aside_bytes] of operations that run or end aside: the
                             scratch of the rest would not be free for them */
     int64_t aside_bytes;
     fth_cuda_cleared cleared;
     double *update_parts; /* of the updates that run together (update.cu) */
 };
+
+/* Whether a program runs things aside. With many rows every kernel fills the GPU by itself and two at a time
+ * only disturb each other. */
+static inline bool fth_cuda_has_aside(const fth_cuda_program *p) {
+    return p->capacity[FTH_SRC] <= FTH_CUDA_ASIDE_ROWS &&
+           p->capacity[FTH_TGT] <= FTH_CUDA_ASIDE_ROWS;
+}
 
 /* One operation, about to be launched. */
 struct fth_cuda_call {
@@ -177,6 +188,10 @@ fth_err fth_cuda_cleared_begin(const fth_cuda_cleared *c, int32_t n, cudaStream_
 /* When it has been captured: takes out the nodes that clear them one by one. */
 fth_err fth_cuda_cleared_end(const fth_cuda_cleared *c, cudaGraph_t graph);
 
+/* cuda.cu: whether this GPU has the products of sm_90a. FATHOM_CUDA_WGMMA=0: do without them, as other GPUs
+ * do. */
+bool fth_cuda_has_wgmma(void);
+
 /* attention.cu: which of the lists of tiles belong to an attention. */
 int fth_cuda_attention_number(const fth_op *op);
 
@@ -195,6 +210,11 @@ fth_err fth_cuda_prepare_updates(const fth_graph *g, fth_cuda_program *p);
 int32_t fth_cuda_updates_at(const fth_graph *g, int32_t i);
 /* watch.cu: the same of operations watch, of which few are launched together. */
 int32_t fth_cuda_watches_at(const fth_graph *g, int32_t i);
+
+/* join_norm_bwd.cu: what joins put off while the program is captured. */
+fth_err fth_cuda_prepare_late(const fth_exec *ex, fth_cuda_program *p);
+void fth_cuda_free_late(fth_cuda_program *p);
+fth_err fth_cuda_add_late(fth_cuda_program *p, cudaStream_t stream); /* now */
 
 /* partners.cu: finds the operations that can sum up the gradient of a bias on the way: partner
  * [n_ops] gets the number of the linear_dw whose bias it is, and in turn. */

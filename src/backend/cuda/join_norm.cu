@@ -2,27 +2,9 @@
  * e), writes 2n, two numbers a row and, where a backward follows, a bit of dropout for every element;
  * bandwidth bound, so a row is read once and stays in registers: a warp for a row of up to 1024
  * columns, else a block. */
-#include "backend/cuda/join.cuh"
+#include "backend/cuda/linear_join.cuh"
 
 namespace {
-template <class T> struct join_args {
-    const T *x, *f, *e; /* f and e may be absent */
-    int64_t ld_x, ld_f, ld_e;
-    T *z, *y; /* norm has no z, join no y */
-    int64_t ld_z, ld_y;
-    float *stats; /* opt */
-    int64_t ld_stats;
-    const float *gain, *bias;
-    join_coef r, a, c;
-    drop_place drop;
-    uint8_t *kept; /* [rows, chunks] what it keeps of every piece, opt */
-    float eps;
-    int width, chunks;
-    bool wide;
-    row_count rows;
-    const fth_cuda_step *step;
-};
-
 /* A thread's pieces of a row, as they lie in memory. A row of the tail is fetched too: it holds
  * something finite. */
 template <class T, int GROUP, int CHUNKS, bool WIDE>
@@ -111,7 +93,8 @@ __global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP, GROUP == 32 && CHUN
         for (int i = 0; i < 8; i++) sum += i < n ? z[k][i] : 0.0f;
     }
     if (!a.y) return;
-    const float mean = group_sum<GROUP>(sum, shared) / (float)a.width;
+    const float *given = a.given ? a.given + row * a.ld_given : nullptr;
+    const float mean = given ? given[0] : group_sum<GROUP>(sum, shared) / (float)a.width;
     sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < CHUNKS; k++) {
@@ -120,8 +103,8 @@ __global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP, GROUP == 32 && CHUN
 #pragma unroll
         for (int i = 0; i < 8; i++) sum += i < n ? (z[k][i] - mean) * (z[k][i] - mean) : 0.0f;
     }
-    const float var = group_sum<GROUP>(sum, shared) / (float)a.width;
-    const float rstd = rsqrtf(var + a.eps);
+    const float var = given ? 0.0f : group_sum<GROUP>(sum, shared) / (float)a.width;
+    const float rstd = given ? given[1] : rsqrtf(var + a.eps);
 #pragma unroll
     for (int k = 0; k < CHUNKS; k++) {
         const int chunk = lane + k * GROUP, column = chunk * 8, n = min(8, a.width - column);
@@ -130,7 +113,7 @@ __global__ void __launch_bounds__(GROUP == 32 ? 256 : GROUP, GROUP == 32 && CHUN
         load8(a.gain + column, WIDE, n, gain);
         load8(a.bias + column, WIDE, n, bias);
 #pragma unroll
-        for (int i = 0; i < 8; i++) gain[i] = gain[i] * ((z[k][i] - mean) * rstd) + bias[i];
+        for (int i = 0; i < 8; i++) gain[i] = normed(z[k][i], mean, rstd, gain[i], bias[i]);
         store8(a.y + row * a.ld_y + column, WIDE, n, gain);
     }
     if (a.stats && lane == 0) {
@@ -151,41 +134,15 @@ fth_err launch(const fth_cuda_call *c, const join_args<T> &a) {
     return fth_cuda_launched();
 }
 
-template <class T> const T *data_of(const fth_tensor *t) {
-    return t ? (const T *)t->data : nullptr;
-}
-
 template <class T> fth_err forward(const fth_cuda_call *c) {
-    const fth_tensor *x = in_of(c, JOIN_X), *f = in_of(c, JOIN_F), *e = in_of(c, JOIN_E);
-    const fth_tensor *z = out_of(c, JOIN_Z), *y = out_of(c, JOIN_Y);
-    const fth_tensor *stats = out_of(c, JOIN_STATS), *kept = out_of(c, JOIN_KEPT);
-    const fth_tensor *vectors[] = {in_of(c, JOIN_R), in_of(c, JOIN_A), in_of(c, JOIN_C),
-                                   in_of(c, JOIN_GAIN), in_of(c, JOIN_BIAS)};
-    join_args<T> a = {};
-    a.x = data_of<T>(x), a.f = data_of<T>(f), a.e = data_of<T>(e);
-    a.ld_x = x->ld, a.ld_f = f ? f->ld : 0, a.ld_e = e ? e->ld : 0;
-    a.z = (T *)data_of<T>(z), a.y = (T *)data_of<T>(y);
-    a.ld_z = z ? z->ld : 0, a.ld_y = y ? y->ld : 0;
-    a.stats = stats ? (float *)stats->data : nullptr, a.ld_stats = stats ? stats->ld : 0;
-    a.r = coef_of(&c->op->u.join.r, vectors[0]);
-    a.a = coef_of(&c->op->u.join.a, vectors[1]);
-    a.c = coef_of(&c->op->u.join.c, vectors[2]);
-    a.gain = data_of<float>(vectors[3]), a.bias = data_of<float>(vectors[4]);
-    if (f) a.drop = drop_at(&c->op->u.join.drop, f);
-    a.kept = kept ? (uint8_t *)kept->data : nullptr;
-    a.eps = (float)c->op->u.join.eps;
-    a.width = x->width, a.chunks = ceil_div(x->width, 8);
-    a.wide = is_wide(x) && is_wide(f) && is_wide(e) && is_wide(z) && is_wide(y);
-    for (const fth_tensor *v : vectors) a.wide = a.wide && (!v || v->width == 1 || is_wide(v));
-    a.rows = rows_of(x);
-    a.step = c->step;
-    if (x->width <= 512) return launch<T, 32, 2>(c, a);
-    if (x->width <= 768) return launch<T, 32, 3>(c, a);
-    if (x->width <= 1024) return launch<T, 32, 4>(c, a);
-    if (x->width <= 4096) return launch<T, 256, 2>(c, a);
-    if (x->width <= 16384) return launch<T, 512, 4>(c, a);
+    const join_args<T> a = join_arguments<T>(c);
+    if (a.width <= 512) return launch<T, 32, 2>(c, a);
+    if (a.width <= 768) return launch<T, 32, 3>(c, a);
+    if (a.width <= 1024) return launch<T, 32, 4>(c, a);
+    if (a.width <= 4096) return launch<T, 256, 2>(c, a);
+    if (a.width <= 16384) return launch<T, 512, 4>(c, a);
     return fth_fail(FTH_FAILED, "a row of %d columns: must be at most 16384 on device cuda",
-                    x->width);
+                    a.width);
 }
 
 fth_err either(const fth_cuda_call *c) {
@@ -202,5 +159,6 @@ fth_err fth_cuda_norm(const fth_cuda_call *c) {
 }
 
 fth_err fth_cuda_join_norm(const fth_cuda_call *c) {
+    if (fth_cuda_is_joined(c)) return fth_cuda_linear_join(c);
     return either(c);
 }

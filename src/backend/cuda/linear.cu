@@ -5,6 +5,7 @@
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/column_sum.cuh"
 #include "backend/cuda/gemm.cuh"
+#include "backend/cuda/linear_join.cuh"
 
 /* The bias as the epilogue wants it: of the output's type. */
 static const void *bias_of(const fth_cuda_call *c, const fth_tensor *b) {
@@ -14,6 +15,7 @@ static const void *bias_of(const fth_cuda_call *c, const fth_tensor *b) {
 }
 
 fth_err fth_cuda_linear(const fth_cuda_call *c) {
+    if (fth_cuda_is_joined(c)) return FTH_OK; /* made by the join */
     const fth_tensor *x = in_of(c, LINEAR_X), *w = in_of(c, LINEAR_W), *y = out_of(c, LINEAR_Y);
     const fth_tensor *pre = out_of(c, LINEAR_PRE);
     const fth_act act = c->op->u.linear.act;
@@ -33,6 +35,7 @@ fth_err fth_cuda_linear(const fth_cuda_call *c) {
 }
 
 fth_err fth_cuda_linear_dx(const fth_cuda_call *c) {
+    if (fth_cuda_is_joined(c)) return FTH_OK;
     const fth_tensor *dy = in_of(c, LINEAR_DX_DY), *w = in_of(c, LINEAR_DX_W);
     const fth_tensor *addend = in_of(c, LINEAR_DX_ADDEND), *saved = in_of(c, LINEAR_DX_SAVED);
     const fth_tensor *dx = out_of(c, LINEAR_DX_DX);

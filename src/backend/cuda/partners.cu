@@ -9,9 +9,7 @@
 /* Whether the operation can sum up dy, which it makes. */
 static bool can_sum(const fth_graph *g, const fth_op *op, fth_val dy) {
     if (op->kind == FTH_KIND_linear_dx) return op->in[LINEAR_DX_SAVED] != 0;
-    const bool join = op->kind == FTH_KIND_join_bwd || op->kind == FTH_KIND_norm_bwd ||
-                      op->kind == FTH_KIND_join_norm_bwd;
-    return join && fth_join_is_fast(op, g->value[dy].width);
+    return fth_is_join_bwd(op) && fth_join_is_fast(op, g->value[dy].width);
 }
 
 static int by_offset(const void *a, const void *b) {

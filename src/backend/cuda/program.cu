@@ -1,4 +1,5 @@
 /* program.cu: running a program: the batch goes to the GPU, then the captured graph is launched. */
+#include "backend/cuda/linear_join.cuh"
 #include "backend/cuda/vec.cuh"
 
 #include <stdlib.h>
@@ -232,15 +233,8 @@ static fth_err refresh_biases(const fth_exec *ex) {
 /* ---- making and freeing ---- */
 
 /* A join's backward ends aside: its sums of columns are added up there. */
-static bool ends_aside(const fth_op *op) {
-    return op->kind == FTH_KIND_join_bwd || op->kind == FTH_KIND_norm_bwd ||
-           op->kind == FTH_KIND_join_norm_bwd;
-}
-
-/* With many rows every kernel fills the GPU by itself and two at a time only disturb each other. */
 static bool is_aside(const fth_cuda_program *p, const fth_op *op) {
-    return p->capacity[FTH_SRC] <= FTH_CUDA_ASIDE_ROWS &&
-           p->capacity[FTH_TGT] <= FTH_CUDA_ASIDE_ROWS && (fth_runs_aside(op) || ends_aside(op));
+    return fth_cuda_has_aside(p) && (fth_runs_aside(op) || fth_is_join_bwd(op));
 }
 
 static fth_err take_aside_scratch(const fth_exec *ex, fth_cuda_program *p) {
@@ -297,6 +291,8 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     memset(p->staged, 0, p->block_bytes);
     lay_out(p, p->block, &p->batch);
     FTH_TRY(fth_cuda_find_partners(ex->graph, &p->partner));
+    FTH_TRY(fth_cuda_find_joined(ex, &p->joined));
+    FTH_TRY(fth_cuda_prepare_late(ex, p));
     FTH_TRY(take_aside_scratch(ex, p));
     FTH_TRY(fth_cuda_prepare_updates(ex->graph, p));
     FTH_TRY(fth_cuda_cleared_init(&p->cleared, most_products(ex->graph)));
@@ -324,6 +320,8 @@ void fth_cuda_unprepare(fth_exec *ex) {
     cudaFree(p->cast);
     free(p->bias_at);
     free(p->partner);
+    free(p->joined);
+    fth_cuda_free_late(p);
     free(p);
     ex->own = nullptr;
 }
@@ -447,6 +445,7 @@ static int32_t together_at(const fth_graph *g, int32_t i) {
 /* All operations, on four streams. */
 static fth_err walk(const fth_exec *ex) {
     const int32_t n = ex->graph->n_ops;
+    own_of(ex)->puts_off = true;
     FTH_TRY(refresh_biases(ex));
     for (int32_t i = 0; i < n;) {
         const fth_op *op = &ex->graph->op[i];
@@ -459,6 +458,8 @@ static fth_err walk(const fth_exec *ex) {
         if (err != FTH_OK) return name_operation(err, op);
         i += together;
     }
+    own_of(ex)->puts_off = false;
+    FTH_TRY(fth_cuda_add_late(own_of(ex), gpu_of(ex)->stream));
     for (int32_t i = n; i < n + FTH_UPDATE_LAGS * FTH_CUDA_LAG; i++) FTH_TRY(wait_for_late(ex, i));
     return FTH_OK;
 }

@@ -20,12 +20,14 @@ static inline drop_place drop_at(const fth_drop *drop, const fth_tensor *t) {
             side, t->width};
 }
 
-/* Philox4x32-10 (base/philox.h). */
+/* Philox4x32 (base/philox.h), by the rounds of dropout. */
 static __device__ __forceinline__ uint4 philox(uint64_t key, uint4 c) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 #pragma unroll
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c.x, p1 = (uint64_t)0xCD9E8D57u * c.z;
+    for (int round = 0; round < FTH_DROP_ROUNDS; round++) {
+        uint64_t p0, p1; /* said so that it becomes one instruction each */
+        asm("mul.wide.u32 %0, %1, %2;" : "=l"(p0) : "r"(c.x), "n"(0xD2511F53u));
+        asm("mul.wide.u32 %0, %1, %2;" : "=l"(p1) : "r"(c.z), "n"(0xCD9E8D57u));
         c = make_uint4((uint32_t)(p1 >> 32) ^ c.y ^ k0, (uint32_t)p1,
                        (uint32_t)(p0 >> 32) ^ c.w ^ k1, (uint32_t)p0);
         k0 += 0x9E3779B9u;
@@ -59,21 +61,46 @@ static __device__ __noinline__ uint32_t drop_mask_odd(const fth_cuda_step *step,
     return mask;
 }
 
-/* Which of the eight elements from (row, column) on survive, bit by bit. even: width and column are
- * multiples of 8. */
-static __device__ __forceinline__ uint32_t drop_mask(const fth_cuda_step *step, drop_place d,
-                                                     int64_t row, int column, bool even) {
-    if (d.threshold == 0) return 0xffu;
-    const int64_t base = d.side < 0 ? 0 : step->row_base[d.side];
-    const uint64_t e = (uint64_t)(base + row) * (uint64_t)d.width + (uint64_t)column;
-    if (!even && (e & 7) != 0) return drop_mask_odd(step, d.threshold, d.site, e);
-    const uint4 block = drop_block(step, d.site, e >> 3);
-    const uint32_t words[4] = {block.x, block.y, block.z, block.w};
+/* What dropout needs of a step, for kernels that keep it in registers. */
+struct drop_key {
+    uint64_t seed;
+    int64_t base; /* number of row 0 */
+    uint32_t update;
+};
+
+static __device__ __forceinline__ drop_key drop_key_of(const fth_cuda_step *step, drop_place d) {
+    return {step->seed, d.side < 0 ? 0 : step->row_base[d.side], step->update};
+}
+
+static __device__ __forceinline__ uint64_t drop_element(const drop_key &key, drop_place d,
+                                                        int64_t row, int column) {
+    return (uint64_t)(key.base + row) * (uint64_t)d.width + (uint64_t)column;
+}
+
+/* Which of the eight elements from (row, column) on survive, bit by bit, where any are dropped; width and
+ * column are multiples of 8. */
+static __device__ __forceinline__ uint32_t drop_bits(const drop_key &key, drop_place d, int64_t row,
+                                                     int column) {
+    const uint64_t block = drop_element(key, d, row, column) >> 3;
+    const uint4 drawn =
+        philox(key.seed, make_uint4((uint32_t)block, (uint32_t)(block >> 32), d.site, key.update));
+    const uint32_t words[4] = {drawn.x, drawn.y, drawn.z, drawn.w};
     uint32_t mask = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++)
         mask |= (uint32_t)((words[i / 2] >> 16 * (i & 1) & 0xffffu) >= d.threshold) << i;
     return mask;
+}
+
+/* Which of the eight elements from (row, column) on survive, bit by bit. even: width and column are
+ * multiples of 8. */
+static __device__ __forceinline__ uint32_t drop_mask(const fth_cuda_step *step, drop_place d,
+                                                     int64_t row, int column, bool even) {
+    if (d.threshold == 0) return 0xffu;
+    const drop_key key = drop_key_of(step, d);
+    const uint64_t e = drop_element(key, d, row, column);
+    if (!even && (e & 7) != 0) return drop_mask_odd(step, d.threshold, d.site, e);
+    return drop_bits(key, d, row, column);
 }
 
 /* What elements are multiplied with of which those in the mask survive. */

@@ -25,10 +25,10 @@ bool fth_cuda_can_map(void) {
 }
 
 fth_err fth_cuda_map_tiles(CUtensorMap *map, const bf16 *x, int64_t ld, int64_t rows,
-                           int64_t columns) {
+                           int64_t columns, int high) {
     const cuuint64_t size[2] = {(cuuint64_t)columns, (cuuint64_t)rows};
     const cuuint64_t pitch[1] = {(cuuint64_t)ld * sizeof(bf16)};
-    const cuuint32_t box[2] = {FTH_CUDA_TILE, FTH_CUDA_TILE}, step[2] = {1, 1};
+    const cuuint32_t box[2] = {FTH_CUDA_TILE, (cuuint32_t)high}, step[2] = {1, 1};
     const CUresult result =
         the_encoder()(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)x, size, pitch, box, step,
                       CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,

@@ -1,4 +1,4 @@
-/* dropout_mask.c: which elements survive (graph/dropout.h), as factors. Ten rounds of two products
+/* dropout_mask.c: which elements survive (graph/dropout.h), as factors. Seven rounds of two products
  * per 8 elements; AVX-512 makes 8 blocks at a time in 64-bit lanes, whose upper halves may hold
  * anything: the products read the lower halves only. About half a cycle per element. */
 #include "backend/cpu/kernel/kernel.h"
@@ -39,8 +39,8 @@ static void whole_group(const place *p, uint64_t block, float *factor) {
     __m512i c1 = _mm512_srli_epi64(c0, 32);
     __m512i c2 = _mm512_set1_epi64(p->site), c3 = _mm512_set1_epi64(p->update);
     uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+#pragma GCC unroll 7
+    for (int round = 0; round < FTH_DROP_ROUNDS; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
         const __m512i p0 = _mm512_mul_epu32(c0, m0), p1 = _mm512_mul_epu32(c2, m1);
         const __m512i key0 = _mm512_set1_epi32((int)k0), key1 = _mm512_set1_epi32((int)k1);
         c0 = _mm512_ternarylogic_epi64(upper_halves(p1), c1, key0, 0x96); /* xor of three */
@@ -83,8 +83,8 @@ static void whole_group(const place *p, uint64_t block, float *factor) {
     __m256i c1 = _mm256_srli_epi64(c0, 32);
     __m256i c2 = _mm256_set1_epi64x(p->site), c3 = _mm256_set1_epi64x(p->update);
     uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+#pragma GCC unroll 7
+    for (int round = 0; round < FTH_DROP_ROUNDS; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
         const __m256i p0 = _mm256_mul_epu32(c0, m0), p1 = _mm256_mul_epu32(c2, m1);
         const __m256i key0 = _mm256_set1_epi32((int)k0), key1 = _mm256_set1_epi32((int)k1);
         c0 = _mm256_xor_si256(_mm256_xor_si256(upper_halves(p1), c1), key0);
