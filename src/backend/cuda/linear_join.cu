@@ -69,7 +69,13 @@ static void count_readers(const fth_graph *g, int32_t *readers) {
         }
 }
 
-fth_err fth_cuda_find_joined(const fth_exec *ex, fth_cuda_joined **joined) {
+/* Whether the bias's gradient that a join sums up is that of x, and not of the branch. */
+static bool sums_x(const fth_graph *g, int32_t partner, const fth_op *op) {
+    return op->kind == FTH_KIND_join_norm_bwd && partner >= 0 && op->out[JOIN_BWD_DF] &&
+           g->op[partner].in[LINEAR_DW_DY] != op->out[JOIN_BWD_DF];
+}
+
+fth_err fth_cuda_find_joined(const fth_exec *ex, const int32_t *partner, fth_cuda_joined **joined) {
     const fth_graph *g = ex->graph;
     fth_cuda_joined *found = (fth_cuda_joined *)malloc(sizeof *found * ((size_t)g->n_ops + 1));
     int32_t *readers = (int32_t *)calloc((size_t)g->n_values + 1, sizeof *readers);
@@ -82,7 +88,9 @@ fth_err fth_cuda_find_joined(const fth_exec *ex, fth_cuda_joined **joined) {
     for (int32_t j = 0; j < g->n_ops; j++) {
         found[j] = {-1, false};
         const int32_t i = fth_joined_product(g, j);
-        if (i < 0 || !fth_cuda_has_wgmma() || !can_join(ex, &g->op[i], &g->op[j])) continue;
+        if (i < 0 || !fth_cuda_has_wgmma() || !can_join(ex, &g->op[i], &g->op[j]) ||
+            sums_x(g, partner[j], &g->op[j]))
+            continue;
         const fth_val v = g->op[i].out[0];
         found[i] = {j, false};
         found[j] = {i, readers[v] > 1 || g->value[v].keep};

@@ -16,6 +16,8 @@ struct fused_args {
 
 enum { PRODUCT_BIAS, NORM_GAIN, NORM_BIAS }; /* of row_shared.vector */
 
+enum { Z, Y }; /* matrices behind the product; before z, x is in its place */
+
 __device__ __forceinline__ void load_vectors(const fused_args &a, row_shared *s, int self,
                                              int column) {
     for (int k = self; k < ROWS_WIDE; k += ROWS_PREPARERS) {
@@ -64,7 +66,7 @@ __device__ __forceinline__ void join_part(const row_product<RANKS, false> &p, in
     for (int n = 0; n < 8; n++) {
         bias[n] = p.pair_of(PRODUCT_BIAS, part * 8 + n);
 #pragma unroll
-        for (int h = 0; h < 2; h++) x[n][h] = *p.pair_at(0, upper + 8 * h, part * 8 + n);
+        for (int h = 0; h < 2; h++) x[n][h] = *p.pair_at(Z, upper + 8 * h, part * 8 + n);
     }
 #pragma unroll
     for (int n = 0; n < 8; n++)
@@ -83,7 +85,7 @@ __device__ __forceinline__ void join_part(const row_product<RANKS, false> &p, in
 #pragma unroll
     for (int n = 0; n < 8; n++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) *p.pair_at(0, upper + 8 * h, part * 8 + n) = x[n][h];
+        for (int h = 0; h < 2; h++) *p.pair_at(Z, upper + 8 * h, part * 8 + n) = x[n][h];
 }
 
 /* Squares of a thread's distances to a mean. */
@@ -110,7 +112,7 @@ __device__ __forceinline__ float all_squares(const row_product<RANKS, false> &p,
     return sum;
 }
 
-/* y of 64 columns, in the place of z. */
+/* y of 64 columns. */
 template <int RANKS>
 __device__ __forceinline__ void norm_part(const row_product<RANKS, false> &p, int part, int upper,
                                           const bool is[2], const float mean[2],
@@ -128,7 +130,7 @@ __device__ __forceinline__ void norm_part(const row_product<RANKS, false> &p, in
             const float *z = c[part * 8 + n] + 2 * h;
             const float y0 = normed(z[0], mean[h], rstd[h], gain[n].x, bias[n].x);
             const float y1 = normed(z[1], mean[h], rstd[h], gain[n].y, bias[n].y);
-            *p.pair_at(0, upper + 8 * h, part * 8 + n) = is[h] ? pack2(y0, y1) : 0u;
+            *p.pair_at(Y, upper + 8 * h, part * 8 + n) = is[h] ? pack2(y0, y1) : 0u;
         }
 }
 
@@ -165,7 +167,8 @@ __device__ __forceinline__ void join_rows(const fused_args &a, const row_product
     float sum[2] = {0.0f, 0.0f}, mean[2], rstd[2];
 #pragma unroll
     for (int part = 0; part < ROWS_PARTS; part++) join_part(p, part, upper, of_x, of_f, c, sum);
-    p.write(a.z, 0);
+    p.rows_are_down();
+    p.write(a.z, Z, 0);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         sum[h] = p.quad_sum(sum[h]);
@@ -183,10 +186,10 @@ __device__ __forceinline__ void join_rows(const fused_args &a, const row_product
             *reinterpret_cast<float2 *>(j.stats + row * j.ld_stats) =
                 is[h] ? make_float2(mean[h], rstd[h]) : make_float2(0.0f, 0.0f);
     }
-    p.writes_wait();
 #pragma unroll
     for (int part = 0; part < ROWS_PARTS; part++) norm_part(p, part, upper, is, mean, rstd, c);
-    p.write(a.y, 0);
+    p.rows_are_down();
+    p.write(a.y, Y, ROWS_PARTS);
     p.writes_wait(); /* before the block's memory is another's */
 }
 
@@ -226,9 +229,9 @@ template <int RANKS> fth_err launch(const fth_cuda_call *c, const fth_linear_joi
     a.maps.steps = l->w->width / TILE, a.maps.comes[0] = true;
     FTH_TRY(row_map_a(&a.maps.a, RANKS, data_of<bf16>(l->x), l->x->ld, l->x->rows, l->x->width));
     FTH_TRY(row_map_b(&a.maps.b, false, data_of<bf16>(l->w), l->w->ld, l->w->rows, l->w->width));
-    FTH_TRY(row_map_behind(&a.maps.behind[0], a.join.x, a.join.ld_x, z->rows, z->width));
-    FTH_TRY(row_map_out(&a.z, a.join.z, a.join.ld_z, z->rows, z->width));
-    FTH_TRY(row_map_out(&a.y, a.join.y, a.join.ld_y, z->rows, z->width));
+    FTH_TRY(row_map_tile(&a.maps.behind[0], a.join.x, a.join.ld_x, z->rows, z->width));
+    FTH_TRY(row_map_tile(&a.z, a.join.z, a.join.ld_z, z->rows, z->width));
+    FTH_TRY(row_map_tile(&a.y, a.join.y, a.join.ld_y, z->rows, z->width));
     return launch_rows<RANKS>(c->stream, linear_join_kernel<RANKS>, a, z->rows);
 }
 } // namespace

@@ -8,14 +8,13 @@
 #include "backend/cuda/row_product.cuh"
 
 namespace {
-enum { DY, Z };              /* matrices behind the product; df and dx take their places */
+enum { DY, Z }; /* matrices behind the product; before dy, the addend is in its place */
 enum { NORM_GAIN, OF_ROWS }; /* of row_shared.vector; OF_ROWS: four numbers each */
 enum { SUMS = 3 };           /* of columns: GAIN, BIAS, BRANCH */
 
 struct fused_args {
     row_maps maps;
     CUtensorMap dy; /* where the product goes; not set where it goes nowhere */
-    CUtensorMap out[2];
     bool writes_dy;
     bwd_args<bf16> join;
 };
@@ -138,14 +137,13 @@ __device__ __forceinline__ void prepare_second(const row_product<RANKS, true> &p
     __syncwarp();
 }
 
-/* What goes to x and to the branch, in the places of z and dy. Several rows at a time: all is read before
- * anything is written. */
+/* What goes to x and to the branch, several rows at a time. */
 template <int RANKS>
 __device__ __forceinline__ void second_pass(const bwd_args<bf16> &j,
                                             const row_product<RANKS, true> &p, int first,
                                             const float gain[8], column_sums *sums) {
     constexpr int TOGETHER = 4;
-    const int lane = (int)threadIdx.x % 32;
+    const int lane = (int)threadIdx.x % 32, column = p.rank * ROWS_WIDE + lane * 8;
     const float r = coef_number(j.step, j.coef[0]), a = coef_number(j.step, j.coef[1]);
     const float kept = a * (j.drop.threshold == 0 ? 1.0f : j.drop.scale);
 #pragma unroll 1
@@ -169,33 +167,42 @@ __device__ __forceinline__ void second_pass(const bwd_args<bf16> &j,
                 const float dz = fmaf(u[k] * gain[k], row[q].x, fmaf(x[k], row[q].y, row[q].z));
                 x[k] = dz * r;
                 df[k] = bits[q] & 1u << k ? dz * kept : 0.0f;
-                sums->of[BRANCH][k] += j.branch == 0 ? x[k] : df[k];
+                sums->of[BRANCH][k] += df[k]; /* where only dx is wanted, they are the same */
             }
-            if (j.out[0]) store8(p.piece_at(Z, i + q), true, 8, x);
-            if (j.out[1]) store8(p.piece_at(DY, i + q), true, 8, df);
+            const int64_t at = p.row + i + q;
+            if (at >= j.rows.capacity) continue;
+            if (j.out[0]) store8(j.out[0] + at * j.ld_out[0] + column, true, 8, x);
+            if (j.out[1]) store8(j.out[1] + at * j.ld_out[1] + column, true, 8, df);
         }
     }
 }
 
-/* Adds the sums of the block's warps and puts them into its row of parts. */
+/* A block's sums, warp by warp: in the place of the last step, behind which nothing came. */
 template <int RANKS>
-__device__ __forceinline__ void
-write_sums(const bwd_args<bf16> &j, const row_product<RANKS, true> &p, const column_sums &sums) {
-    /* [SUMS, warps, ROWS_WIDE]: where the last step was, behind which nothing came */
-    float *shared = reinterpret_cast<float *>(&p.s->slot[(p.m.steps + 3) % ROWS_SLOTS]);
-    constexpr int WARPS = ROWS_MULTIPLIERS / 32;
+__device__ __forceinline__ float *sums_of(const row_product<RANKS, true> &p, int which, int warp) {
+    float *all = reinterpret_cast<float *>(&p.s->slot[(p.m.steps + 3) % ROWS_SLOTS]);
+    return all + (which * (ROWS_MULTIPLIERS / 32) + warp) * ROWS_WIDE;
+}
+
+template <int RANKS>
+__device__ __forceinline__ void put_sums(const row_product<RANKS, true> &p,
+                                         const column_sums &sums) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
 #pragma unroll
-    for (int q = 0; q < SUMS; q++)
-        store8(shared + (q * WARPS + warp) * ROWS_WIDE + lane * 8, true, 8, sums.of[q]);
-    multipliers_wait();
+    for (int q = 0; q < SUMS; q++) store8(sums_of(p, q, warp) + lane * 8, true, 8, sums.of[q]);
+}
+
+/* Adds the sums of all warps and puts them into the block's row of parts. */
+template <int RANKS>
+__device__ __forceinline__ void write_sums(const bwd_args<bf16> &j,
+                                           const row_product<RANKS, true> &p) {
     const int column = (int)threadIdx.x;
 #pragma unroll
     for (int q = 0; q < SUMS; q++) {
         if (!j.parts[q]) continue;
         float total = 0.0f;
 #pragma unroll
-        for (int w = 0; w < WARPS; w++) total += shared[(q * WARPS + w) * ROWS_WIDE + column];
+        for (int w = 0; w < ROWS_MULTIPLIERS / 32; w++) total += sums_of(p, q, w)[column];
         j.parts[q][(int64_t)blockIdx.y * j.width + p.rank * ROWS_WIDE + column] = total;
     }
 }
@@ -209,15 +216,17 @@ __device__ __forceinline__ void join_rows(const fused_args &a, const row_product
 #pragma unroll
     for (int q = 0; q < SUMS; q++) fill8(sums.of[q], 0.0f);
     load8(&p.s->vector[NORM_GAIN][lane * 8], true, 8, gain);
-    if (a.writes_dy) p.write(a.dy, DY);
+    if (a.writes_dy) {
+        p.rows_are_down();
+        p.write(a.dy, DY, 0);
+    }
     first_pass(p, first, gain, &sums);
-    if (a.writes_dy) p.writes_wait();
     prepare_second(p, first, a.join.width);
     second_pass(a.join, p, first, gain, &sums);
-    if (a.join.out[0]) p.write(a.out[0], Z);
-    if (a.join.out[1]) p.write(a.out[1], DY);
-    write_sums(a.join, p, sums);
-    p.writes_wait(); /* before the block's memory is another's */
+    put_sums(p, sums);
+    multipliers_wait();
+    write_sums(a.join, p);
+    if (a.writes_dy) p.writes_wait(); /* before the block's memory is another's */
 }
 
 template <int RANKS>
@@ -256,13 +265,11 @@ fth_err launch(const fth_cuda_call *c, const fth_linear_join *l, const bwd_args<
     FTH_TRY(row_map_a(&a.maps.a, RANKS, data_of<bf16>(l->x), l->x->ld, rows, l->x->width));
     FTH_TRY(row_map_b(&a.maps.b, true, data_of<bf16>(l->w), l->w->ld, l->w->rows, width));
     if (l->addend)
-        FTH_TRY(row_map_behind(&a.maps.behind[DY], data_of<bf16>(l->addend), l->addend->ld, rows,
-                               width));
-    FTH_TRY(row_map_behind(&a.maps.behind[Z], join.z, join.ld_z, rows, width));
+        FTH_TRY(
+            row_map_tile(&a.maps.behind[DY], data_of<bf16>(l->addend), l->addend->ld, rows, width));
+    FTH_TRY(row_map_tile(&a.maps.behind[Z], join.z, join.ld_z, rows, width));
     a.writes_dy = l->keeps;
-    if (a.writes_dy) FTH_TRY(row_map_out(&a.dy, join.dy, join.ld_dy, rows, width));
-    for (int k = 0; k < 2; k++)
-        if (join.out[k]) FTH_TRY(row_map_out(&a.out[k], join.out[k], join.ld_out[k], rows, width));
+    if (a.writes_dy) FTH_TRY(row_map_tile(&a.dy, join.dy, join.ld_dy, rows, width));
     return launch_rows<RANKS>(c->stream, linear_join_bwd_kernel<RANKS>, a, rows);
 }
 } // namespace

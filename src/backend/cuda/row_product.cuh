@@ -194,6 +194,15 @@ template <int RANKS, bool TURNED> struct row_product {
             : "memory");
     }
 
+    /* Starts to copy groups of 64 columns of 64 rows. */
+    __device__ __forceinline__ static void fetch_groups(bf16 *to, const CUtensorMap &map,
+                                                        int at_row, int group, uint64_t *barrier) {
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+                     "l"(&map), "r"(0), "r"(at_row), "r"(group), "r"(shared_address(barrier))
+                     : "memory");
+    }
+
     /* One step's part of A for all blocks, and this block's B. */
     __device__ __forceinline__ void fetch_step(int step) const {
         row_slot *slot = &s->slot[step % ROWS_SLOTS];
@@ -201,8 +210,7 @@ template <int RANKS, bool TURNED> struct row_product {
         barrier_expect(there, (int)sizeof *slot);
         share(slot->a + rank * A_ROWS * TILE, m.a, row + rank * A_ROWS, step * TILE, there);
         if constexpr (TURNED)
-            for (int k = 0; k < ROWS_WIDE; k += TILE)
-                fetch_tile(slot->b + k * TILE, m.b, step * TILE, rank * ROWS_WIDE + k, there);
+            fetch_groups(slot->b, m.b, step * TILE, rank * ROWS_PARTS, there);
         else
             fetch_tile(slot->b, m.b, rank * ROWS_WIDE, step * TILE, there);
     }
@@ -307,17 +315,21 @@ template <int RANKS, bool TURNED> struct row_product {
         return *reinterpret_cast<const float2 *>(&s->vector[vector][n * 8 + threadIdx.x % 4 * 2]);
     }
 
-    /* Starts to write the warp's rows of a matrix behind to memory. */
-    __device__ __forceinline__ void write(const CUtensorMap &map, int matrix) const {
-        const int lane = (int)threadIdx.x % 32, first = (int)threadIdx.x / 32 * ROWS_OF_WARP;
+    /* Before a matrix behind is written to memory: all have put their rows down. */
+    __device__ __forceinline__ static void rows_are_down() {
         publish();
-        __syncwarp();
-        if (lane < ROWS_PARTS)
+        multipliers_wait();
+    }
+
+    /* Starts to write it; a warp does one part of it, the first of the four is warp `first`. */
+    __device__ __forceinline__ void write(const CUtensorMap &map, int matrix, int first) const {
+        const int part = (int)threadIdx.x / 32 - first;
+        if (threadIdx.x % 32 == 0 && part >= 0 && part < ROWS_PARTS)
             asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
                          "[%0, {%1, %2}], [%3];\n"
                          "cp.async.bulk.commit_group;" ::"l"(&map),
-                         "r"(rank * ROWS_WIDE + lane * TILE), "r"(row + first),
-                         "r"(shared_address(part_at(matrix * ROWS_PARTS + lane) + first * TILE))
+                         "r"(rank * ROWS_WIDE + part * TILE), "r"(row),
+                         "r"(shared_address(part_at(matrix * ROWS_PARTS + part)))
                          : "memory");
     }
 
@@ -378,17 +390,13 @@ static inline fth_err row_map_a(CUtensorMap *map, int ranks, const bf16 *x, int6
 
 static inline fth_err row_map_b(CUtensorMap *map, bool turned, const bf16 *x, int64_t ld,
                                 int64_t rows, int64_t columns) {
-    return fth_cuda_map_tiles(map, x, ld, rows, columns, turned ? (int)TILE : (int)ROWS_WIDE);
+    return turned ? fth_cuda_map_groups(map, x, ld, rows, columns, TILE, ROWS_PARTS)
+                  : fth_cuda_map_tiles(map, x, ld, rows, columns, ROWS_WIDE);
 }
 
-static inline fth_err row_map_behind(CUtensorMap *map, const bf16 *x, int64_t ld, int64_t rows,
-                                     int64_t columns) {
+static inline fth_err row_map_tile(CUtensorMap *map, const bf16 *x, int64_t ld, int64_t rows,
+                                   int64_t columns) {
     return fth_cuda_map_tiles(map, x, ld, rows, columns, ROWS_HIGH);
-}
-
-static inline fth_err row_map_out(CUtensorMap *map, const bf16 *x, int64_t ld, int64_t rows,
-                                  int64_t columns) {
-    return fth_cuda_map_tiles(map, x, ld, rows, columns, ROWS_OF_WARP);
 }
 
 template <int RANKS, class Args>

@@ -14,4 +14,8 @@ bool fth_cuda_can_map(void);
 fth_err fth_cuda_map_tiles(CUtensorMap *map, const bf16 *x, int64_t ld, int64_t rows,
                            int64_t columns, int high);
 
+/* The same in groups of 64 columns: tiles [groups, high, 64]; columns is a multiple of 64. */
+fth_err fth_cuda_map_groups(CUtensorMap *map, const bf16 *x, int64_t ld, int64_t rows,
+                            int64_t columns, int high, int groups);
+
 #endif
