@@ -316,10 +316,10 @@ static fth_coef coefficient(fth_trial *t, fth_coef_kind kind, double value, int 
     return c;
 }
 
-/* The backward of op 0: a join, a norm or both. dz: from other readers of z. */
-static void join_backward(fth_trial *t, fth_kind kind, fth_val dy, fth_val dz) {
-    const fth_op f = t->graph.op[0];
-    fth_op *op = op_of(t, kind, JOIN_BWD_N_IN, JOIN_BWD_N_OUT, 0);
+/* The backward of operation `of`: a join, a norm or both. dz: from other readers of z. */
+static void join_backward(fth_trial *t, int32_t of, fth_kind kind, fth_val dy, fth_val dz) {
+    const fth_op f = t->graph.op[of];
+    fth_op *op = op_of(t, kind, JOIN_BWD_N_IN, JOIN_BWD_N_OUT, of);
     if (!op) return;
     op->in[JOIN_BWD_DY] = dy;
     op->in[JOIN_BWD_DZ] = dz;
@@ -366,7 +366,7 @@ static void build_join_of(fth_trial *t, const fth_variant *v, const fth_shape *s
     if (normed) add_norm(t, op, z, &y);
     if (v->flags & BITS) fth_trial_output(t, op, JOIN_KEPT, z, (s->width + 7) / 8, FTH_BITS);
     fth_val dz = !normed || v->flags & ADDEND ? fth_trial_upstream(t, z) : 0;
-    join_backward(t, normed ? FTH_KIND_join_norm_bwd : FTH_KIND_join_bwd,
+    join_backward(t, 0, normed ? FTH_KIND_join_norm_bwd : FTH_KIND_join_bwd,
                   normed ? fth_trial_upstream(t, y) : 0, dz);
 }
 
@@ -396,7 +396,46 @@ static void build_norm(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     op->in[JOIN_X] = x;
     add_norm(t, op, x, &y);
     fth_val dx = v->flags & ADDEND ? fth_trial_upstream(t, x) : 0;
-    join_backward(t, FTH_KIND_norm_bwd, fth_trial_upstream(t, y), dx);
+    join_backward(t, 0, FTH_KIND_norm_bwd, fth_trial_upstream(t, y), dx);
+}
+
+/* A product without activation and its output. */
+static fth_val plain_linear(fth_trial *t, fth_val x, fth_val w, fth_val b) {
+    fth_op *op = op_of(t, FTH_KIND_linear, LINEAR_N_IN, LINEAR_N_OUT, -1);
+    if (!op) return 0;
+    op->u.linear.act = FTH_ACT_NONE;
+    op->in[LINEAR_X] = x, op->in[LINEAR_W] = w, op->in[LINEAR_B] = b;
+    return fth_trial_output(t, op, LINEAR_Y, x, (int)t->graph.value[w].rows, FTH_REAL);
+}
+
+/* A join between two products, as in a model: a device may join the first with it, and in the backward the
+ * second. */
+static void build_joined(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    fth_val x = fth_trial_input(t, rows_on(v), s->inner, FTH_REAL);
+    fth_val skip = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
+    fth_val first = matrix(t, s->width, s->inner), second = matrix(t, s->inner, s->width);
+    fth_val f = plain_linear(t, x, first, vector(t, s->width));
+    fth_op *op = op_of(t, FTH_KIND_join_norm, JOIN_N_IN, JOIN_N_OUT, -1);
+    if (!op) return;
+    op->u.join.r = coefficient(t, (fth_coef_kind)v->r, 1.75, s->width, &op->in[JOIN_R]);
+    op->u.join.a = coefficient(t, (fth_coef_kind)v->a, 0.5, s->width, &op->in[JOIN_A]);
+    op->u.join.drop = drop_of(v, 5);
+    op->in[JOIN_X] = skip, op->in[JOIN_F] = f;
+    fth_val z = output_like(t, op, JOIN_Z, skip), y = 0;
+    add_norm(t, op, z, &y);
+    fth_trial_output(t, op, JOIN_KEPT, z, (s->width + 7) / 8, FTH_BITS);
+    fth_val dh = fth_trial_upstream(t, plain_linear(t, y, second, 0));
+    fth_val addend = v->flags & ADDEND ? fth_trial_upstream(t, y) : 0;
+    fth_val dy = output_like(t, NULL, 0, y);
+    if (v->flags & IN_PLACE) t->shares[dy] = addend;
+    linear_backward(t, 2, dh, addend, dy);
+    join_backward(t, 1, FTH_KIND_join_norm_bwd, dy, 0);
+    if (t->graph.err != FTH_OK) return;
+    const fth_val df = t->graph.op[t->graph.n_ops - 1].out[JOIN_BWD_DF];
+    t->n_pairs--; /* f is made, not given: the pair that came last */
+    fth_val dx = output_like(t, NULL, 0, x);
+    linear_backward(t, 0, df, 0, dx);
+    fth_trial_pair(t, x, dx);
 }
 
 static void build_dropout(fth_trial *t, const fth_variant *v, const fth_shape *s) {
@@ -654,6 +693,10 @@ static const fth_variant variants[] = {
     {"join dropout, bits", .build = build_join, .flags = TARGET | BITS, .p = 0.3f, .r = C, .a = T},
     {"join all learned, bits", .build = build_join, .flags = EXTRA | BITS, .p = 0.3f, .r = S,
      .a = V, .c = S},
+    {"joined products", .build = build_joined, .flags = ADDEND, .p = 0.3f, .r = C, .a = T},
+    {"joined products, addend in place", .build = build_joined, .flags = ADDEND | IN_PLACE,
+     .p = 0.1f, .r = C, .a = C},
+    {"joined products, no addend", .build = build_joined, .flags = TARGET, .r = C, .a = C},
     {"norm", .build = build_norm},
     {"norm addend", .build = build_norm, .flags = TARGET | ADDEND},
     {"join_norm", .build = build_join_norm, .r = C, .a = C},

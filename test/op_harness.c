@@ -159,13 +159,16 @@ static fth_err bind(run *r, fth_val v) {
     return FTH_OK;
 }
 
-static fth_err bind_all(run *r) {
-    const fth_op *op = r->op;
+static void note_written(run *r, const fth_op *op) {
     for (int k = 0; k < op->n_out; k++) {
         fth_val v = op->out[k];
         if (!v || r->t->graph.value[v].storage != FTH_IN_ARENA) continue;
         r->written[owner_of(&r->t->graph, v)] = !r->t->shares[owner_of(&r->t->graph, v)];
     }
+}
+
+static fth_err bind_all(run *r) {
+    const fth_op *op = r->op;
     for (int k = 0; k < op->n_in; k++) FTH_TRY(bind(r, op->in[k]));
     for (int k = 0; k < op->n_out; k++) FTH_TRY(bind(r, op->out[k]));
     return FTH_OK;
@@ -234,6 +237,7 @@ static fth_err run_op(fth_device *dev, const fth_trial *t, int32_t index, int ru
         .device = dev, .graph = &one, .tensor = r->tensor, .batch = t->batch, .step = t->step};
     memcpy(r->exec.rows, t->rows, sizeof t->rows);
     memcpy(r->exec.capacity, t->capacity, sizeof t->capacity);
+    note_written(r, r->op);
     fth_err err = bind_all(r);
     if (err != FTH_OK) goto done;
     fth_scratch scratch = backend->scratch[r->op->kind];
@@ -254,6 +258,47 @@ fth_err fth_harness_run(fth_device *dev, const fth_trial *t, int32_t index, int 
     fth_spare spare = {0};
     fth_err err = run_op(dev, t, index, runs, tail, &spare, arena, result);
     fth_spare_fini(dev, &spare);
+    return err;
+}
+
+/* Binds all operations of a trial and finds the scratch that they need. */
+static fth_err bind_trial(run *r, fth_spare *spare) {
+    const fth_graph *g = &r->t->graph;
+    for (int32_t i = 0; i < g->n_ops; i++) note_written(r, &g->op[i]);
+    int64_t most = 0;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        r->op = &g->op[i];
+        FTH_TRY(bind_all(r));
+        const fth_scratch scratch = r->dev->backend->scratch[r->op->kind];
+        const int64_t bytes = scratch ? scratch(r->dev, g, r->op, r->t->capacity) : 0;
+        if (bytes > most) most = bytes;
+    }
+    FTH_TRY(fth_spare_fit(r->dev, most, spare));
+    r->exec.scratch = spare->data;
+    r->exec.scratch_bytes = most;
+    return FTH_OK;
+}
+
+fth_err fth_harness_run_together(fth_device *dev, const fth_trial *t, int runs, fth_arena *arena,
+                                 double **result) {
+    fth_spare spare = {0};
+    run *r = calloc(1, sizeof *r);
+    if (!r) return fth_fail(FTH_NO_MEMORY, "no memory");
+    *r = (run){.dev = dev, .t = t, .tail = FTH_TAIL_FREE};
+    r->exec = (fth_exec){
+        .device = dev, .graph = &t->graph, .tensor = r->tensor, .batch = t->batch, .step = t->step};
+    memcpy(r->exec.rows, t->rows, sizeof t->rows);
+    memcpy(r->exec.capacity, t->capacity, sizeof t->capacity);
+    fth_err err = bind_trial(r, &spare);
+    if (err == FTH_OK) err = launch(r, runs);
+    for (int32_t i = 0; i < t->graph.n_ops && err == FTH_OK; i++) {
+        r->op = &t->graph.op[i];
+        err = fetch_all(r, arena, result);
+    }
+    for (int v = 0; v < FTH_TRIAL_VALUES; v++)
+        if (r->place[v]) dev->backend->release(dev, r->place[v]);
+    fth_spare_fini(dev, &spare);
+    free(r);
     return err;
 }
 

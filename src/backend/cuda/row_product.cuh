@@ -172,8 +172,17 @@ template <int RANKS, bool TURNED> struct row_product {
         return threadIdx.x < ROWS_MULTIPLIERS;
     }
 
+    /* Said so that the compiler sees that it is the same for all lanes of a warp. */
     __device__ __forceinline__ static bool fetches() {
-        return threadIdx.x == ROWS_MULTIPLIERS;
+        return __shfl_sync(~0u, (int)threadIdx.x / 32, 0) == ROWS_MULTIPLIERS / 32;
+    }
+
+    /* True in one lane of a warp, which the copy engine's instructions want to be told this way. */
+    __device__ __forceinline__ static bool is_elected() {
+        uint32_t elected;
+        asm volatile("{.reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 %0, 1, 0, p;}"
+                     : "=r"(elected));
+        return elected;
     }
 
     /* The number of a thread among those that prepare, negative: it is none. */
@@ -251,11 +260,12 @@ template <int RANKS, bool TURNED> struct row_product {
                     : "memory");
     }
 
-    /* All of a product; by one thread. */
+    /* All of a product; by one warp. */
     __device__ __forceinline__ void fetch_all() const {
         for (int k = 0; k <= step_of(2 * ROWS_PARTS - 1); k++) {
-            if (k == ROWS_SLOTS) announce_parts();
             if (k >= ROWS_SLOTS) barrier_wait(&s->empty[k % ROWS_SLOTS], (k / ROWS_SLOTS & 1) ^ 1);
+            if (!is_elected()) continue;
+            if (k == ROWS_SLOTS) announce_parts();
             if (k < m.steps)
                 fetch_step(k);
             else
@@ -323,8 +333,8 @@ template <int RANKS, bool TURNED> struct row_product {
 
     /* Starts to write it; a warp does one part of it, the first of the four is warp `first`. */
     __device__ __forceinline__ void write(const CUtensorMap &map, int matrix, int first) const {
-        const int part = (int)threadIdx.x / 32 - first;
-        if (threadIdx.x % 32 == 0 && part >= 0 && part < ROWS_PARTS)
+        const int part = __shfl_sync(~0u, (int)threadIdx.x / 32, 0) - first;
+        if (part >= 0 && part < ROWS_PARTS && is_elected())
             asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
                          "[%0, {%1, %2}], [%3];\n"
                          "cp.async.bulk.commit_group;" ::"l"(&map),
