@@ -427,10 +427,13 @@ static void build_joined(fth_trial *t, const fth_variant *v, const fth_shape *s)
     fth_val dh = fth_trial_upstream(t, plain_linear(t, y, second, 0));
     fth_val addend = v->flags & ADDEND ? fth_trial_upstream(t, y) : 0;
     fth_val dy = output_like(t, NULL, 0, y);
-    if (v->flags & IN_PLACE) t->shares[dy] = addend;
     linear_backward(t, 2, dh, addend, dy);
+    if (t->graph.err != FTH_OK) return;
+    fth_op *last = &t->graph.op[t->graph.n_ops - 1], dw = *last; /* first, as in a model */
+    *last = last[-1], last[-1] = dw;
     join_backward(t, 1, FTH_KIND_join_norm_bwd, dy, 0);
     if (t->graph.err != FTH_OK) return;
+    fth_graph_find_producers(&t->graph);
     const fth_val df = t->graph.op[t->graph.n_ops - 1].out[JOIN_BWD_DF];
     t->n_pairs--; /* f is made, not given: the pair that came last */
     fth_val dx = output_like(t, NULL, 0, x);
@@ -694,8 +697,6 @@ static const fth_variant variants[] = {
     {"join all learned, bits", .build = build_join, .flags = EXTRA | BITS, .p = 0.3f, .r = S,
      .a = V, .c = S},
     {"joined products", .build = build_joined, .flags = ADDEND, .p = 0.3f, .r = C, .a = T},
-    {"joined products, addend in place", .build = build_joined, .flags = ADDEND | IN_PLACE,
-     .p = 0.1f, .r = C, .a = C},
     {"joined products, no addend", .build = build_joined, .flags = TARGET, .r = C, .a = C},
     {"norm", .build = build_norm},
     {"norm addend", .build = build_norm, .flags = TARGET | ADDEND},

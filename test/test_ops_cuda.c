@@ -116,8 +116,8 @@ static void joins_of_all_widths_agree_with_ref(void **state) {
     }
 }
 
-/* How far the numbers of a device are from ref's, against their size. ref ran once, the device twice: what
- * is added to gradients of parameters is there two times. */
+/* How far the numbers of a device are from the host's, against their size. The host ran once, the device
+ * twice: what is added to gradients of parameters is there two times. */
 static double distance(const fth_trial *t, const fth_trial *before, fth_val v, const double *got) {
     const bool adds = t->graph.value[v].storage == FTH_IN_GRAD;
     const fth_value *value = &t->graph.value[v];
@@ -136,14 +136,14 @@ static double distance(const fth_trial *t, const fth_trial *before, fth_val v, c
 static bool is_left_out(const fth_trial *t, int32_t i, double *const *result) {
     const fth_op *op = &t->graph.op[i];
     const bool product = op->kind == FTH_KIND_linear || op->kind == FTH_KIND_linear_dx;
-    return product && (isnan(result[op->out[0]][0]) || t->shares[op->out[0]]);
+    return product && isnan(result[op->out[0]][0]);
 }
 
-static int compare_joined(fth_device *ref, fth_device *dev, const fth_op_case *c) {
+static int compare_joined(fth_device *host, fth_device *dev, const fth_op_case *c) {
     fth_trial *t = test_malloc(sizeof *t), *before = test_malloc(sizeof *t);
     assert_ok(fth_trial_init(t, c));
     assert_ok(fth_trial_init(before, c));
-    assert_ok(fth_harness_run_all(ref, t));
+    assert_ok(fth_harness_run_all(host, t));
     fth_arena arena;
     fth_arena_init(&arena);
     double *result[FTH_TRIAL_VALUES] = {0};
@@ -157,7 +157,8 @@ static int compare_joined(fth_device *ref, fth_device *dev, const fth_op_case *c
         }
         for (int k = 0; k < op->n_out; k++) {
             const fth_val v = op->out[k];
-            const double far = v ? distance(t, before, v, result[v]) : 0;
+            if (!v || t->graph.value[v].class == FTH_BITS) continue; /* the host keeps none */
+            const double far = distance(t, before, v, result[v]);
             if (far <= 2e-2) continue;
             print_error("%s, %s: output %d of %s is %.3g off\n", c->name, c->shape->name, k,
                         fth_kind_name(op->kind), far);
@@ -174,27 +175,27 @@ static int compare_joined(fth_device *ref, fth_device *dev, const fth_op_case *c
 }
 
 /* A program of two products and a join, with so many rows that a GPU of sm_90a joins them: rows that fill
- * no block of 128 among them. */
-static void joined_products_agree_with_ref(void **state) {
+ * no block of 128 among them. ref would take minutes for it: here device cpu is what is right. */
+static void joined_products_agree_with_the_host(void **state) {
     (void)state;
     static const fth_shape shapes[] = {
         {"width 512, 4,301 rows", 2, {4300, 1}, {4000, 333}, 512, 2, 320, 9, true},
         {"width 256, 4,608 rows", 2, {4000, 608}, {4000, 608}, 256, 2, 256, 9, true},
         {"width 1024, 4,301 rows", 2, {4300, 1}, {4000, 333}, 1024, 2, 256, 9, true},
     };
-    fth_device *dev = open_gpu(FTH_PREC_BF16);
+    fth_device *dev = open_gpu(FTH_PREC_BF16), *host = NULL;
     if (!dev) skip();
-    fth_device *ref = open_ref();
+    assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_FP32, 2, &host));
     int wrong = 0;
     fth_op_case c;
     for (size_t i = 0; fth_op_case_at(i, &c); i++) {
         if (strncmp(c.name, "joined", 6) != 0 || c.shape->n_sent != 0) continue;
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
             c.shape = &shapes[k];
-            wrong += compare_joined(ref, dev, &c);
+            wrong += compare_joined(host, dev, &c);
         }
     }
-    ref->backend->close(ref);
+    host->backend->close(host);
     dev->backend->close(dev);
     assert_int_equal(wrong, 0);
 }
@@ -413,7 +414,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bf16_agrees_with_ref),
         cmocka_unit_test(tails_do_no_harm),
         cmocka_unit_test(joins_of_all_widths_agree_with_ref),
-        cmocka_unit_test(joined_products_agree_with_ref),
+        cmocka_unit_test(joined_products_agree_with_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
