@@ -1,9 +1,9 @@
 /* row_product.cuh: products of bf16 whose results stay where they are made until whole rows of them have
  * been used; for sm_90a alone. A cluster of RANKS blocks makes 128 rows of C = A B^T, or A B, each block 256
  * columns of them. Of a block, eight warps multiply, 16 rows each, one lets the copy engine fetch tiles, and
- * three prepare small things and give their registers away. Of A, which all need, each block fetches a part and gives it to all. Behind the last step come
- * tiles as large as C of one or two other matrices, 64 columns after the other, where results take their
- * place. Sums over rows go around the cluster (give, take).
+ * three prepare small things and give their registers away. Of A, which all blocks need, each fetches a part
+ * and gives it to all. Behind the last step come tiles as large as C of one or two other matrices, 64 columns
+ * after the other, where results take their place. Sums over rows go around the cluster (give, take).
  *
  * (Clusters with a second row of blocks could share B too, but an H200 holds 30 of such four and 66 of two.
  * Other work beside the products takes four times as long as alone, in the same warps and in others: better
