@@ -441,6 +441,24 @@ static void build_joined(fth_trial *t, const fth_variant *v, const fth_shape *s)
     fth_trial_pair(t, x, dx);
 }
 
+/* A feed-forward network: the slope of ReLU, and the bias before it, belong to the second product's backward
+ * where a device can. */
+static void build_feed_forward(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
+    fth_val w = matrix(t, s->inner, s->width), second = matrix(t, s->width, s->inner);
+    fth_val u = plain_linear(t, x, w, vector(t, s->inner));
+    if (!u) return;
+    t->graph.op[0].u.linear.act = FTH_ACT_RELU;
+    fth_val y = plain_linear(t, u, second, 0);
+    fth_val du = output_like(t, NULL, 0, u), dx = output_like(t, NULL, 0, x);
+    linear_backward(t, 1, fth_trial_upstream(t, y), 0, du);
+    if (t->graph.err != FTH_OK) return;
+    t->graph.op[2].u.linear.act = FTH_ACT_RELU;
+    t->graph.op[2].in[LINEAR_DX_SAVED] = u;
+    linear_backward(t, 0, du, 0, dx);
+    fth_trial_pair(t, x, dx);
+}
+
 static void build_dropout(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_val x = fth_trial_input(t, rows_on(v), s->inner, FTH_REAL);
     fth_op *op = op_of(t, FTH_KIND_dropout, DROP_N_IN, DROP_N_OUT, -1);
@@ -696,6 +714,7 @@ static const fth_variant variants[] = {
     {"join dropout, bits", .build = build_join, .flags = TARGET | BITS, .p = 0.3f, .r = C, .a = T},
     {"join all learned, bits", .build = build_join, .flags = EXTRA | BITS, .p = 0.3f, .r = S,
      .a = V, .c = S},
+    {"joined with the slope", .build = build_feed_forward},
     {"joined products", .build = build_joined, .flags = ADDEND, .p = 0.3f, .r = C, .a = T},
     {"joined products, no addend", .build = build_joined, .flags = TARGET, .r = C, .a = C},
     {"norm", .build = build_norm},

@@ -334,8 +334,7 @@ fth_err fth_harness_run_all(fth_device *dev, fth_trial *t) {
 
 /* ---- comparison ---- */
 
-/* Rounds a trial's numbers to what the device can hold, so that all see the same. */
-static void round_numbers(fth_trial *t, const fth_device *dev) {
+void fth_trial_round(fth_trial *t, const fth_device *dev) {
     for (fth_val v = 1; v < t->graph.n_values; v++) {
         if (!t->host[v]) continue;
         const fth_dtype type = fth_dtype_of(dev, t->graph.value[v].class);
@@ -458,7 +457,7 @@ static fth_err compare_op(fth_device *ref, others *o, fth_trial *t, int32_t i, i
     }
     if (err == FTH_OK && runs == 1) {
         take_over(t, op, b);
-        round_numbers(t, o->dev[0]);
+        fth_trial_round(t, o->dev[0]);
     }
 done:
     fth_arena_fini(&arena);
@@ -471,7 +470,7 @@ fth_err fth_harness_compare_all(fth_device *ref, fth_device *const *dev, int n,
     o.spare = calloc((size_t)n, sizeof *o.spare);
     fth_trial *t = calloc(1, sizeof *t);
     fth_err err = o.spare && t ? fth_trial_init(t, c) : fth_fail(FTH_NO_MEMORY, "no memory");
-    if (err == FTH_OK) round_numbers(t, dev[0]);
+    if (err == FTH_OK) fth_trial_round(t, dev[0]);
     for (int32_t i = 0; err == FTH_OK && i < t->graph.n_ops; i++) {
         if (SECOND_RUNS && adds_to_gradients(t, &t->graph.op[i]))
             FTH_TRY_OR(err, compare_op(ref, &o, t, i, 2), done);

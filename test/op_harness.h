@@ -58,6 +58,9 @@ fth_err fth_trial_side(fth_trial *t, const int *lengths, fth_packed_side *side);
 fth_err fth_trial_init(fth_trial *t, const fth_op_case *c);
 void fth_trial_fini(fth_trial *t);
 
+/* Rounds a trial's numbers to what a device can hold, so that all see the same. */
+void fth_trial_round(fth_trial *t, const fth_device *dev);
+
 /* Values of a trial, filled with random numbers. */
 fth_val fth_trial_input(fth_trial *t, fth_extent extent, int width, fth_class class);
 fth_val fth_trial_fixed(fth_trial *t, fth_storage storage, int64_t rows, int width,

@@ -78,7 +78,7 @@ enum {
     FTH_CUDA_LAG = 24,          /* operations: about two layers of a backward */
     FTH_CUDA_UPDATE = 8 << 20,  /* elements that are updated together */
     FTH_CUDA_ASIDE_ROWS = 6144, /* most rows of a side in a program that runs things aside */
-    FTH_CUDA_LATE = 8           /* joins whose sums of columns are added together */
+    FTH_CUDA_LATE = 16          /* operations whose sums of columns are added together */
 };
 
 struct fth_cuda_product; /* gemm.cu: a product of one shape with the algorithm chosen for it */
@@ -128,7 +128,7 @@ struct fth_cuda_program {
     int64_t *bias_at;               /* [n_ops] where the copy of an operation's bias is */
     int32_t *partner;               /* [n_ops] partners.cu; -1: none */
     struct fth_cuda_joined *joined; /* [n_ops] linear_join.cu */
-    void *late;                     /* join_norm_bwd.cu: sums of columns that are to be added */
+    void *late;                     /* parts.cu: sums of columns that are to be added */
     bool puts_off;                  /* whether they may be, now */
     char *aside_scratch; /* [FTH_CUDA_LAG, aside_bytes] of operations that run or end aside: the
                             scratch of the rest would not be free for them */
@@ -211,7 +211,7 @@ int32_t fth_cuda_updates_at(const fth_graph *g, int32_t i);
 /* watch.cu: the same of operations watch, of which few are launched together. */
 int32_t fth_cuda_watches_at(const fth_graph *g, int32_t i);
 
-/* join_norm_bwd.cu: what joins put off while the program is captured. */
+/* parts.cu: what is put off while the program is captured. */
 fth_err fth_cuda_prepare_late(const fth_exec *ex, fth_cuda_program *p);
 void fth_cuda_free_late(fth_cuda_program *p);
 fth_err fth_cuda_add_late(fth_cuda_program *p, cudaStream_t stream); /* now */

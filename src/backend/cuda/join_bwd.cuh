@@ -2,11 +2,9 @@
 #ifndef FTH_BACKEND_CUDA_JOIN_BWD_CUH
 #define FTH_BACKEND_CUDA_JOIN_BWD_CUH
 
-#include "backend/cuda/join.cuh"
+#include "backend/cuda/parts.cuh"
 
-/* What is summed over rows, column by column. BRANCH: of one of the outputs, for the bias of the
- * linear operation whose gradient it is. */
-enum { GAIN, BIAS, BRANCH, COEF_R, COEF_A, COEF_C, QUANTITIES, BWD_THREADS = 256 };
+enum { BWD_THREADS = 256 };
 
 static inline bool fth_is_join_bwd(const fth_op *op) {
     return op->kind == FTH_KIND_join_bwd || op->kind == FTH_KIND_norm_bwd ||
@@ -47,16 +45,6 @@ static __device__ void zero_row(const bwd_args<T> &a, int64_t row, int lane, int
                 store8(a.out[k] + row * a.ld_out[k] + chunk * 8, a.wide,
                        min(8, a.width - chunk * 8), zeros);
 }
-
-/* How the parts of an operation become gradients. */
-struct finish_args {
-    const float *parts[QUANTITIES];
-    float *grad[QUANTITIES];    /* += the sum over blocks; NULL: not wanted */
-    join_coef coef[QUANTITIES]; /* whose unlearned part multiplies the sum */
-    bool scalar[QUANTITIES];    /* over all columns too */
-    int blocks, width;
-    const fth_cuda_step *step;
-};
 
 /* join_norm_bwd_fast.cu: a warp for a row, of at most JOIN_BWD_FAST_WIDTH columns, no coefficient
  * learned, and what dropout has kept is at hand: drawing it again takes registers that it needs. */

@@ -1,12 +1,9 @@
 /* join_norm_bwd.cu: dz = LN'(dy) + addend, dx = r dz, df = a D(dz), de = c dz, and the gradients of
  * gain, bias and learned coefficients; norm_bwd and join_bwd are its halves. Reads dy, z (and the
  * addend) and a bit of dropout for every element, writes dx and df: 4n to 6n, bandwidth bound. Column
- * sums are kept in registers while a group of threads walks over its rows, then added block by block:
- * parts [quantity, block, width], which a second kernel adds in order, aside of what follows, or for
- * several joins together. */
+ * sums are kept in registers while a group of threads walks over its rows, then added block by block
+ * (parts.cuh). */
 #include "backend/cuda/linear_join.cuh"
-
-#include <stdlib.h>
 
 namespace {
 /* One row's dz into registers: dz[k] are the eight columns of piece k. */
@@ -129,43 +126,6 @@ __global__ void __launch_bounds__(GROUP) join_bwd_kernel(bwd_args<T> a) {
     }
 }
 
-/* ---- adding the parts ---- */
-
-enum { FINISH_COLUMNS = 32, FINISH_LANES = 8 };
-
-struct finish_all {
-    finish_args join[FTH_CUDA_LATE];
-};
-
-__global__ void __launch_bounds__(FINISH_COLUMNS *FINISH_LANES)
-    finish_columns(const __grid_constant__ finish_all all) {
-    __shared__ float shared[FINISH_LANES][FINISH_COLUMNS];
-    const finish_args &a = all.join[blockIdx.z];
-    const int q = blockIdx.y, x = threadIdx.x % FINISH_COLUMNS, y = threadIdx.x / FINISH_COLUMNS;
-    const int column = blockIdx.x * FINISH_COLUMNS + x;
-    if (!a.grad[q] || a.scalar[q]) return;
-    float sum = 0.0f;
-    if (column < a.width)
-        for (int b = y; b < a.blocks; b += FINISH_LANES)
-            sum += a.parts[q][(int64_t)b * a.width + column];
-    shared[y][x] = sum;
-    __syncthreads();
-    if (y != 0 || column >= a.width) return;
-    for (int k = 1; k < FINISH_LANES; k++) sum += shared[k][x];
-    a.grad[q][column] += sum * coef_number(a.step, a.coef[q]);
-}
-
-__global__ void __launch_bounds__(BWD_THREADS) finish_scalars(finish_args a) {
-    __shared__ double shared[BWD_THREADS / 32];
-    const int q = blockIdx.x;
-    if (!a.grad[q] || !a.scalar[q]) return;
-    double sum = 0; /* it cancels */
-    for (int64_t i = threadIdx.x; i < (int64_t)a.blocks * a.width; i += BWD_THREADS)
-        sum += a.parts[q][i];
-    sum = group_sum<BWD_THREADS>(sum, shared);
-    if (threadIdx.x == 0) *a.grad[q] += (float)(sum * coef_number(a.step, a.coef[q]));
-}
-
 /* ---- launching ---- */
 
 int blocks_for(int processors, int64_t rows, int width, bool fast) {
@@ -257,57 +217,6 @@ finish_args sums_of(const fth_cuda_call *c, bwd_args<T> *a, int blocks, float *p
     return f;
 }
 
-fth_err add_columns(const finish_args *joins, int n, int quantities, cudaStream_t stream) {
-    finish_all all = {};
-    int width = 0;
-    for (int k = 0; k < n; k++) {
-        all.join[k] = joins[k];
-        if (joins[k].width > width) width = joins[k].width;
-    }
-    const dim3 grid(ceil_div(width, FINISH_COLUMNS), quantities, n);
-    finish_columns<<<grid, FINISH_COLUMNS * FINISH_LANES, 0, stream>>>(all);
-    return fth_cuda_launched();
-}
-
-/* Adds the parts at once, aside of what follows. */
-fth_err finish(const fth_cuda_call *c, const finish_args &f, bool learned) {
-    bool columns = false, scalars = false;
-    for (int q = 0; q < QUANTITIES; q++) {
-        columns = columns || (f.grad[q] && !f.scalar[q]);
-        scalars = scalars || f.scalar[q];
-    }
-    FTH_TRY(fth_cuda_turn_aside(c));
-    if (columns) FTH_TRY(add_columns(&f, 1, learned ? QUANTITIES : BRANCH + 1, c->later));
-    if (!scalars) return FTH_OK;
-    finish_scalars<<<QUANTITIES, BWD_THREADS, 0, c->later>>>(f);
-    return fth_cuda_launched();
-}
-
-/* ---- adding the parts of several joins together ---- */
-
-/* What is to be added, and where the parts of the next one go. */
-struct late_sums {
-    finish_args join[FTH_CUDA_LATE];
-    int n;
-    float *parts; /* [FTH_CUDA_LATE, most] */
-    int64_t most; /* elements of the parts of a join */
-};
-
-bool shares_gradients(const finish_args &a, const finish_args &b) {
-    for (int q = 0; q <= BRANCH; q++)
-        for (int k = 0; k <= BRANCH; k++)
-            if (a.grad[q] && a.grad[q] == b.grad[k]) return true;
-    return false;
-}
-
-fth_err put_off(const fth_cuda_call *c, const finish_args &f) {
-    late_sums *late = (late_sums *)c->program->late;
-    late->join[late->n++] = f;
-    bool full = late->n == FTH_CUDA_LATE;
-    for (int k = 0; k + 1 < late->n; k++) full = full || shares_gradients(f, late->join[k]);
-    return full ? fth_cuda_add_late(c->program, c->stream) : FTH_OK;
-}
-
 template <class T> fth_err backward(const fth_cuda_call *c) {
     const bool learned = fth_join_is_learned(c->op);
     bwd_args<T> a = arguments<T>(c);
@@ -316,12 +225,9 @@ template <class T> fth_err backward(const fth_cuda_call *c) {
                            ? ceil_div(a.rows.capacity, FTH_CUDA_JOINED_ROWS)
                            : blocks_for(c->gpu->processors, a.rows.capacity, a.width, fast);
     if (blocks == 0) return FTH_OK;
-    const late_sums *late = (const late_sums *)c->program->late;
-    const bool later = c->program->puts_off && c->later == c->stream && !learned;
-    float *parts = later ? late->parts + late->n * late->most : (float *)c->scratch;
-    const finish_args f = sums_of(c, &a, blocks, parts);
+    const finish_args f = sums_of(c, &a, blocks, fth_cuda_parts_place(c, learned));
     FTH_TRY(launch(c, a, blocks, learned));
-    return later ? put_off(c, f) : finish(c, f, learned);
+    return fth_cuda_add_parts(c, f, learned);
 }
 
 fth_err either(const fth_cuda_call *c) {
@@ -329,36 +235,6 @@ fth_err either(const fth_cuda_call *c) {
     return is_bf16(shape) ? backward<bf16>(c) : backward<float>(c);
 }
 } // namespace
-
-fth_err fth_cuda_prepare_late(const fth_exec *ex, fth_cuda_program *p) {
-    late_sums *late = (late_sums *)calloc(1, sizeof *late);
-    p->late = late;
-    if (!late) return fth_fail(FTH_NO_MEMORY, "no memory for a program");
-    /* what is added aside is not put off */
-    for (int32_t i = 0; i < ex->graph->n_ops && !fth_cuda_has_aside(p); i++) {
-        const fth_op *op = &ex->graph->op[i];
-        if (!fth_is_join_bwd(op) || fth_join_is_learned(op)) continue;
-        const int64_t bytes = fth_cuda_join_bwd_scratch(ex->device, ex->graph, op, ex->capacity);
-        const int64_t elements = bytes / (int64_t)sizeof(float);
-        if (elements > late->most) late->most = elements;
-    }
-    if (late->most)
-        CUDA_TRY(cudaMalloc(&late->parts, sizeof(float) * (size_t)(late->most * FTH_CUDA_LATE)),
-                 "memory for sums");
-    return FTH_OK;
-}
-
-void fth_cuda_free_late(fth_cuda_program *p) {
-    if (p->late) cudaFree(((late_sums *)p->late)->parts);
-    free(p->late);
-}
-
-fth_err fth_cuda_add_late(fth_cuda_program *p, cudaStream_t stream) {
-    late_sums *late = (late_sums *)p->late;
-    const int n = late->n;
-    late->n = 0;
-    return n ? add_columns(late->join, n, BRANCH + 1, stream) : FTH_OK;
-}
 
 fth_err fth_cuda_join_bwd(const fth_cuda_call *c) {
     return either(c);

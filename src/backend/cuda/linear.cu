@@ -1,7 +1,8 @@
 /* linear.cu: y = act(x W^T + b), dx = (dy W + addend) * act'(saved), dW += dy^T x (or =, where dW is
  * not kept), db += column sums of dy. 2 R n k operations each by cuBLASLt; bias and ReLU in the
  * product's epilogue, the slope in a pass over dx of its own (3 R k numbers), the sums where dy is
- * made (partners.cu), else in a pass over dy (R n): cuBLASLt's own sums and slopes take longer. */
+ * made (partners.cu), else in a pass over dy (R n): cuBLASLt's own sums and slopes take longer. Some
+ * products are made with what follows them instead (linear_join.cuh). */
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/column_sum.cuh"
 #include "backend/cuda/gemm.cuh"
@@ -36,6 +37,9 @@ fth_err fth_cuda_linear(const fth_cuda_call *c) {
 
 fth_err fth_cuda_linear_dx(const fth_cuda_call *c) {
     if (fth_cuda_is_joined(c)) return FTH_OK;
+    const fth_op *dw = fth_cuda_partner(c);
+    float *db = dw ? (float *)fth_arg(c->ex, dw->out[LINEAR_DW_DB])->data : nullptr;
+    if (fth_cuda_can_slope(c)) return fth_cuda_linear_slope(c, db);
     const fth_tensor *dy = in_of(c, LINEAR_DX_DY), *w = in_of(c, LINEAR_DX_W);
     const fth_tensor *addend = in_of(c, LINEAR_DX_ADDEND), *saved = in_of(c, LINEAR_DX_SAVED);
     const fth_tensor *dx = out_of(c, LINEAR_DX_DX);
@@ -48,10 +52,8 @@ fth_err fth_cuda_linear_dx(const fth_cuda_call *c) {
     g.d = dx->data, g.ldd = dx->ld;
     FTH_TRY(fth_cuda_multiply(c, &g));
     if (!saved) return FTH_OK;
-    const fth_op *dw = fth_cuda_partner(c);
-    if (!dw) return fth_cuda_through_activation(c, c->op->u.linear.act, dx, saved, dx);
-    return fth_cuda_slope_sum(c, c->op->u.linear.act, dx, saved,
-                              (float *)fth_arg(c->ex, dw->out[LINEAR_DW_DB])->data);
+    if (!db) return fth_cuda_through_activation(c, c->op->u.linear.act, dx, saved, dx);
+    return fth_cuda_slope_sum(c, c->op->u.linear.act, dx, saved, db);
 }
 
 fth_err fth_cuda_linear_dw(const fth_cuda_call *c) {
@@ -70,9 +72,14 @@ fth_err fth_cuda_linear_dw(const fth_cuda_call *c) {
 }
 
 int64_t fth_cuda_linear_dx_scratch(const fth_device *, const fth_graph *g, const fth_op *op,
-                                   const int64_t[FTH_N_EXTENTS]) {
+                                   const int64_t capacity[FTH_N_EXTENTS]) {
     if (!op->in[LINEAR_DX_SAVED]) return 0;
-    return fth_cuda_column_sum_scratch(g->value[op->out[LINEAR_DX_DX]].width);
+    const fth_value *dx = &g->value[op->out[LINEAR_DX_DX]];
+    const int64_t rows = dx->extent == FTH_ROWS_FIXED ? dx->rows : capacity[dx->extent];
+    const int64_t alone = fth_cuda_column_sum_scratch(dx->width);
+    const int64_t parts =
+        ceil_div(rows, FTH_CUDA_JOINED_ROWS) * (int64_t)dx->width * (int64_t)sizeof(float);
+    return alone > parts ? alone : parts;
 }
 
 int64_t fth_cuda_linear_dw_scratch(const fth_device *, const fth_graph *g, const fth_op *op,

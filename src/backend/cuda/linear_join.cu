@@ -1,5 +1,6 @@
-/* linear_join.cu: which products are made by the joins that read them: on GPUs with the products of sm_90a,
- * in bf16, rows of 256, 512 or 1024 columns, and enough of them that blocks of 128 rows fill the GPU. */
+/* linear_join.cu: which products are made together with what follows them, on GPUs with the products of
+ * sm_90a, in bf16: by the joins that read them, where rows have 256, 512 or 1024 columns and there are
+ * enough that blocks of 128 fill the GPU; and with the slope of ReLU. */
 #include "backend/cuda/linear_join.cuh"
 
 #include <stdlib.h>
@@ -112,7 +113,30 @@ fth_linear_join fth_cuda_product_of(const fth_cuda_call *c) {
     return operands_of(c->ex, &c->ex->graph->op[j->other], j->keeps);
 }
 
+/* Blocks of 128 x 256 should fill the GPU. */
+bool fth_cuda_can_slope(const fth_cuda_call *c) {
+    const fth_linear_join l = operands_of(c->ex, c->op, false);
+    const fth_tensor *saved = in_of(c, LINEAR_DX_SAVED), *dx = out_of(c, LINEAR_DX_DX);
+    return saved && c->op->u.linear.act == FTH_ACT_RELU && fth_cuda_has_wgmma() && !l.addend &&
+           is_mapped(l.x) && is_mapped(l.w) && is_mapped(saved) && is_mapped(dx) &&
+           dx->width % 512 == 0 && l.w->rows % 64 == 0 && l.w->rows >= 256 &&
+           dx->rows * dx->width >= (int64_t)c->gpu->processors * 128 * 256;
+}
+
 #ifdef FATHOM_HAS_SM90A
+fth_err fth_cuda_linear_slope(const fth_cuda_call *c, float *db) {
+    const fth_linear_join l = operands_of(c->ex, c->op, false);
+    const fth_tensor *dx = out_of(c, LINEAR_DX_DX);
+    float *parts = db ? fth_cuda_parts_place(c, false) : nullptr;
+    FTH_TRY(fth_cuda_linear_slope_wgmma(c, &l, in_of(c, LINEAR_DX_SAVED), dx, parts));
+    if (!db) return FTH_OK;
+    finish_args f = {};
+    f.parts[BRANCH] = parts, f.grad[BRANCH] = db;
+    f.coef[BRANCH] = {FTH_COEF_CONST, 0, 1.0f, nullptr};
+    f.blocks = ceil_div(dx->rows, FTH_CUDA_JOINED_ROWS), f.width = dx->width, f.step = c->step;
+    return fth_cuda_add_parts(c, f, false);
+}
+
 fth_err fth_cuda_linear_join(const fth_cuda_call *c) {
     const fth_linear_join l = fth_cuda_product_of(c);
     return fth_cuda_linear_join_wgmma(c, &l);
@@ -123,11 +147,19 @@ fth_err fth_cuda_linear_join_bwd(const fth_cuda_call *c, const bwd_args<bf16> &j
     return fth_cuda_linear_join_wgmma_bwd(c, &l, join);
 }
 #else
+static fth_err not_compiled(void) {
+    return fth_fail(FTH_FAILED, "a product with what follows it: not compiled for sm_90a");
+}
+
+fth_err fth_cuda_linear_slope(const fth_cuda_call *, float *) {
+    return not_compiled();
+}
+
 fth_err fth_cuda_linear_join(const fth_cuda_call *) {
-    return fth_fail(FTH_FAILED, "a join with its product: not compiled for sm_90a");
+    return not_compiled();
 }
 
 fth_err fth_cuda_linear_join_bwd(const fth_cuda_call *, const bwd_args<bf16> &) {
-    return fth_fail(FTH_FAILED, "a join with its product: not compiled for sm_90a");
+    return not_compiled();
 }
 #endif

@@ -33,9 +33,16 @@ fth_err fth_cuda_linear_join(const fth_cuda_call *c);
 /* linear_dx and join_norm_bwd; parts have a row for every FTH_CUDA_JOINED_ROWS rows. */
 fth_err fth_cuda_linear_join_bwd(const fth_cuda_call *c, const bwd_args<bf16> &join);
 
-/* linear_join_wgmma.cu, linear_join_wgmma_bwd.cu */
+/* linear_dx through ReLU by one kernel. Whether it can be; db: the gradient of the bias before it, opt. */
+bool fth_cuda_can_slope(const fth_cuda_call *c);
+fth_err fth_cuda_linear_slope(const fth_cuda_call *c, float *db);
+
+/* linear_join_wgmma.cu, linear_join_wgmma_bwd.cu, linear_slope_wgmma.cu */
 fth_err fth_cuda_linear_join_wgmma(const fth_cuda_call *c, const fth_linear_join *l);
 fth_err fth_cuda_linear_join_wgmma_bwd(const fth_cuda_call *c, const fth_linear_join *l,
                                        const bwd_args<bf16> &join);
+/* parts: a row for every FTH_CUDA_JOINED_ROWS rows, opt. */
+fth_err fth_cuda_linear_slope_wgmma(const fth_cuda_call *c, const fth_linear_join *l,
+                                    const fth_tensor *saved, const fth_tensor *dx, float *parts);
 
 #endif

@@ -232,7 +232,7 @@ template <int RANKS> fth_err launch(const fth_cuda_call *c, const fth_linear_joi
     FTH_TRY(row_map_tile(&a.maps.behind[0], a.join.x, a.join.ld_x, z->rows, z->width));
     FTH_TRY(row_map_tile(&a.z, a.join.z, a.join.ld_z, z->rows, z->width));
     FTH_TRY(row_map_tile(&a.y, a.join.y, a.join.ld_y, z->rows, z->width));
-    return launch_rows<RANKS>(c->stream, linear_join_kernel<RANKS>, a, z->rows);
+    return launch_rows(c->stream, linear_join_kernel<RANKS>, a, z->rows, z->width);
 }
 } // namespace
 

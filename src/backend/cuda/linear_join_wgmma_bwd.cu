@@ -270,7 +270,7 @@ fth_err launch(const fth_cuda_call *c, const fth_linear_join *l, const bwd_args<
     FTH_TRY(row_map_tile(&a.maps.behind[Z], join.z, join.ld_z, rows, width));
     a.writes_dy = l->keeps;
     if (a.writes_dy) FTH_TRY(row_map_tile(&a.dy, join.dy, join.ld_dy, rows, width));
-    return launch_rows<RANKS>(c->stream, linear_join_bwd_kernel<RANKS>, a, rows);
+    return launch_rows(c->stream, linear_join_bwd_kernel<RANKS>, a, rows, width);
 }
 } // namespace
 

@@ -146,13 +146,14 @@ template <int RANKS, bool TURNED> struct row_product {
     static constexpr int A_ROWS = ROWS_HIGH / RANKS; /* that a block fetches */
     row_shared *s;
     const row_maps &m;
-    int rank; /* of the block in its cluster */
-    int row;  /* its first */
+    int rank;   /* of the block in its cluster */
+    int row;    /* its first */
+    int column; /* its first */
 
     __device__ __forceinline__ row_product(row_shared *shared, const row_maps &maps)
         : s(shared), m(maps) {
         asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(rank));
-        row = (int)blockIdx.y * ROWS_HIGH;
+        row = (int)blockIdx.y * ROWS_HIGH, column = (int)blockIdx.x * ROWS_WIDE;
         if (threadIdx.x == 0) {
             for (int k = 0; k < ROWS_SLOTS; k++) {
                 barrier_init(&s->full[k], 1);
@@ -219,9 +220,9 @@ template <int RANKS, bool TURNED> struct row_product {
         barrier_expect(there, (int)sizeof *slot);
         share(slot->a + rank * A_ROWS * TILE, m.a, row + rank * A_ROWS, step * TILE, there);
         if constexpr (TURNED)
-            fetch_groups(slot->b, m.b, step * TILE, rank * ROWS_PARTS, there);
+            fetch_groups(slot->b, m.b, step * TILE, column / TILE, there);
         else
-            fetch_tile(slot->b, m.b, rank * ROWS_WIDE, step * TILE, there);
+            fetch_tile(slot->b, m.b, column, step * TILE, there);
     }
 
     /* Parts of matrices behind the product are numbered one matrix after the other; three lie in a slot. */
@@ -246,7 +247,7 @@ template <int RANKS, bool TURNED> struct row_product {
         for (int part = first; part < first + 3; part++)
             if (part_comes(part))
                 fetch_tile(part_at(part), m.behind[part / ROWS_PARTS], row,
-                           rank * ROWS_WIDE + part % ROWS_PARTS * TILE, there);
+                           column + part % ROWS_PARTS * TILE, there);
     }
 
     /* Brings the parts into the cache: they can be fetched at the end only. */
@@ -256,7 +257,7 @@ template <int RANKS, bool TURNED> struct row_product {
                 asm volatile(
                     "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(
                         &m.behind[part / ROWS_PARTS]),
-                    "r"(rank * ROWS_WIDE + part % ROWS_PARTS * TILE), "r"(row)
+                    "r"(column + part % ROWS_PARTS * TILE), "r"(row)
                     : "memory");
     }
 
@@ -265,7 +266,7 @@ template <int RANKS, bool TURNED> struct row_product {
         for (int k = 0; k <= step_of(2 * ROWS_PARTS - 1); k++) {
             if (k >= ROWS_SLOTS) barrier_wait(&s->empty[k % ROWS_SLOTS], (k / ROWS_SLOTS & 1) ^ 1);
             if (!is_elected()) continue;
-            if (k == ROWS_SLOTS) announce_parts();
+            if (k == 1) announce_parts();
             if (k < m.steps)
                 fetch_step(k);
             else
@@ -338,7 +339,7 @@ template <int RANKS, bool TURNED> struct row_product {
             asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
                          "[%0, {%1, %2}], [%3];\n"
                          "cp.async.bulk.commit_group;" ::"l"(&map),
-                         "r"(rank * ROWS_WIDE + part * TILE), "r"(row),
+                         "r"(column + part * TILE), "r"(row),
                          "r"(shared_address(part_at(matrix * ROWS_PARTS + part)))
                          : "memory");
     }
@@ -409,12 +410,14 @@ static inline fth_err row_map_tile(CUtensorMap *map, const bf16 *x, int64_t ld, 
     return fth_cuda_map_tiles(map, x, ld, rows, columns, ROWS_HIGH);
 }
 
-template <int RANKS, class Args>
-fth_err launch_rows(cudaStream_t stream, void (*kernel)(const Args), const Args &a, int64_t rows) {
+/* A kernel for the blocks of a product [rows, columns]. */
+template <class Args>
+fth_err launch_rows(cudaStream_t stream, void (*kernel)(const Args), const Args &a, int64_t rows,
+                    int64_t columns) {
     const int bytes = (int)sizeof(row_shared) + 1024;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "asking for shared memory");
-    const dim3 blocks(RANKS, (unsigned)ceil_div(rows, ROWS_HIGH));
+    const dim3 blocks((unsigned)(columns / ROWS_WIDE), (unsigned)ceil_div(rows, ROWS_HIGH));
     kernel<<<blocks, ROWS_THREADS, bytes, stream>>>(a);
     return fth_cuda_launched();
 }
