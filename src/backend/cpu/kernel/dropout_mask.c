@@ -26,30 +26,17 @@ static void within_block(const place *p, uint64_t block, int first, int n, float
 
 #if defined(__AVX512F__)
 
-enum { GROUP = 8 }; /* blocks made at a time */
+/* Blocks made at a time: a round waits for its products, two sets of 8 blocks wait together. */
+enum { SET = 8, SETS = 2, GROUP = SETS * SET };
 
 inline_ __m512i upper_halves(__m512i x) {
     return _mm512_shuffle_epi32(x, (_MM_PERM_ENUM)0xf5);
 }
 
-static void whole_group(const place *p, uint64_t block, float *factor) {
-    const __m512i m0 = _mm512_set1_epi64(0xD2511F53), m1 = _mm512_set1_epi64(0xCD9E8D57);
-    __m512i c0 = _mm512_add_epi64(_mm512_set1_epi64((long long)block),
-                                  _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
-    __m512i c1 = _mm512_srli_epi64(c0, 32);
-    __m512i c2 = _mm512_set1_epi64(p->site), c3 = _mm512_set1_epi64(p->update);
-    uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-        const __m512i p0 = _mm512_mul_epu32(c0, m0), p1 = _mm512_mul_epu32(c2, m1);
-        const __m512i key0 = _mm512_set1_epi32((int)k0), key1 = _mm512_set1_epi32((int)k1);
-        c0 = _mm512_ternarylogic_epi64(upper_halves(p1), c1, key0, 0x96); /* xor of three */
-        c2 = _mm512_ternarylogic_epi64(upper_halves(p0), c3, key1, 0x96);
-        c1 = p1;
-        c3 = p0;
-    }
-    const __m512i w01 = _mm512_mask_shuffle_epi32(c0, 0xaaaa, c1, (_MM_PERM_ENUM)0xa0);
-    const __m512i w23 = _mm512_mask_shuffle_epi32(c2, 0xaaaa, c3, (_MM_PERM_ENUM)0xa0);
+/* Factors of a set from the four words of its blocks. */
+inline_ void store_set(const place *p, const __m512i c[4], float *factor) {
+    const __m512i w01 = _mm512_mask_shuffle_epi32(c[0], 0xaaaa, c[1], (_MM_PERM_ENUM)0xa0);
+    const __m512i w23 = _mm512_mask_shuffle_epi32(c[2], 0xaaaa, c[3], (_MM_PERM_ENUM)0xa0);
     const __m512i threshold = _mm512_set1_epi16((short)p->threshold);
     const uint32_t even = _mm512_cmpge_epu16_mask(_mm512_unpacklo_epi64(w01, w23), threshold);
     const uint32_t odd = _mm512_cmpge_epu16_mask(_mm512_unpackhi_epi64(w01, w23), threshold);
@@ -59,6 +46,34 @@ static void whole_group(const place *p, uint64_t block, float *factor) {
         const uint32_t keep = (even >> 8 * i & 0xff) | (odd >> 8 * i & 0xff) << 8;
         _mm512_storeu_ps(factor + 16 * i, _mm512_maskz_mov_ps((__mmask16)keep, survivor));
     }
+}
+
+static void whole_group(const place *p, uint64_t block, float *factor) {
+    const __m512i m0 = _mm512_set1_epi64(0xD2511F53), m1 = _mm512_set1_epi64(0xCD9E8D57);
+    const __m512i count = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    __m512i c[SETS][4];
+#pragma GCC unroll 4
+    for (int s = 0; s < SETS; s++) {
+        c[s][0] = _mm512_add_epi64(_mm512_set1_epi64((long long)block + s * SET), count);
+        c[s][1] = _mm512_srli_epi64(c[s][0], 32);
+        c[s][2] = _mm512_set1_epi64(p->site);
+        c[s][3] = _mm512_set1_epi64(p->update);
+    }
+    uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        const __m512i key0 = _mm512_set1_epi32((int)k0), key1 = _mm512_set1_epi32((int)k1);
+#pragma GCC unroll 4
+        for (int s = 0; s < SETS; s++) {
+            const __m512i p0 = _mm512_mul_epu32(c[s][0], m0), p1 = _mm512_mul_epu32(c[s][2], m1);
+            c[s][0] = _mm512_ternarylogic_epi64(upper_halves(p1), c[s][1], key0, 0x96); /* xor */
+            c[s][2] = _mm512_ternarylogic_epi64(upper_halves(p0), c[s][3], key1, 0x96);
+            c[s][1] = p1;
+            c[s][3] = p0;
+        }
+    }
+#pragma GCC unroll 4
+    for (int s = 0; s < SETS; s++) store_set(p, c[s], factor + s * SET * 8);
 }
 
 #elif defined(__AVX2__)

@@ -161,9 +161,10 @@ static inline uint64_t drop_element(const fth_exec *ex, const fth_tensor *t, int
     return (uint64_t)(base + row) * (uint64_t)t->width;
 }
 
-/* Rows whose dropout is drawn at once, so that thin rows still fill the vectors. */
+/* Rows whose dropout is drawn at once, so that thin rows still fill the vectors: fours of them. */
 static inline int64_t drop_rows_at_once(int32_t width) {
-    return width >= 512 ? 1 : 512 / width + 1;
+    const int64_t enough = (511 + width) / width;
+    return (enough + 3) / 4 * 4;
 }
 
 #endif
