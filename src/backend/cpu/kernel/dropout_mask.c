@@ -26,15 +26,14 @@ static void within_block(const place *p, uint64_t block, int first, int n, float
 
 #if defined(__AVX512F__)
 
-/* Blocks made at a time: a round waits for its products, two sets of 8 blocks wait together. */
-enum { SET = 8, SETS = 2, GROUP = SETS * SET };
+enum { GROUP = 8 }; /* blocks made at a time */
 
 inline_ __m512i upper_halves(__m512i x) {
     return _mm512_shuffle_epi32(x, (_MM_PERM_ENUM)0xf5);
 }
 
-/* Factors of a set from the four words of its blocks. */
-inline_ void store_set(const place *p, const __m512i c[4], float *factor) {
+/* Factors of a group from the four words of its blocks. */
+inline_ void store_group(const place *p, const __m512i c[4], float *factor) {
     const __m512i w01 = _mm512_mask_shuffle_epi32(c[0], 0xaaaa, c[1], (_MM_PERM_ENUM)0xa0);
     const __m512i w23 = _mm512_mask_shuffle_epi32(c[2], 0xaaaa, c[3], (_MM_PERM_ENUM)0xa0);
     const __m512i threshold = _mm512_set1_epi16((short)p->threshold);
@@ -48,32 +47,41 @@ inline_ void store_set(const place *p, const __m512i c[4], float *factor) {
     }
 }
 
-static void whole_group(const place *p, uint64_t block, float *factor) {
+/* Some groups at once, since a round waits for its products. */
+inline_ void some_groups(const int n, const place *p, uint64_t block, float *factor) {
     const __m512i m0 = _mm512_set1_epi64(0xD2511F53), m1 = _mm512_set1_epi64(0xCD9E8D57);
     const __m512i count = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    __m512i c[SETS][4];
-#pragma GCC unroll 4
-    for (int s = 0; s < SETS; s++) {
-        c[s][0] = _mm512_add_epi64(_mm512_set1_epi64((long long)block + s * SET), count);
-        c[s][1] = _mm512_srli_epi64(c[s][0], 32);
-        c[s][2] = _mm512_set1_epi64(p->site);
-        c[s][3] = _mm512_set1_epi64(p->update);
+    __m512i c[2][4];
+#pragma GCC unroll 2
+    for (int i = 0; i < n; i++) {
+        c[i][0] = _mm512_add_epi64(_mm512_set1_epi64((long long)block + i * GROUP), count);
+        c[i][1] = _mm512_srli_epi64(c[i][0], 32);
+        c[i][2] = _mm512_set1_epi64(p->site);
+        c[i][3] = _mm512_set1_epi64(p->update);
     }
     uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
         const __m512i key0 = _mm512_set1_epi32((int)k0), key1 = _mm512_set1_epi32((int)k1);
-#pragma GCC unroll 4
-        for (int s = 0; s < SETS; s++) {
-            const __m512i p0 = _mm512_mul_epu32(c[s][0], m0), p1 = _mm512_mul_epu32(c[s][2], m1);
-            c[s][0] = _mm512_ternarylogic_epi64(upper_halves(p1), c[s][1], key0, 0x96); /* xor */
-            c[s][2] = _mm512_ternarylogic_epi64(upper_halves(p0), c[s][3], key1, 0x96);
-            c[s][1] = p1;
-            c[s][3] = p0;
+#pragma GCC unroll 2
+        for (int i = 0; i < n; i++) {
+            const __m512i p0 = _mm512_mul_epu32(c[i][0], m0), p1 = _mm512_mul_epu32(c[i][2], m1);
+            c[i][0] = _mm512_ternarylogic_epi64(upper_halves(p1), c[i][1], key0, 0x96); /* xor */
+            c[i][2] = _mm512_ternarylogic_epi64(upper_halves(p0), c[i][3], key1, 0x96);
+            c[i][1] = p1;
+            c[i][3] = p0;
         }
     }
-#pragma GCC unroll 4
-    for (int s = 0; s < SETS; s++) store_set(p, c[s], factor + s * SET * 8);
+#pragma GCC unroll 2
+    for (int i = 0; i < n; i++) store_group(p, c[i], factor + i * GROUP * 8);
+}
+
+static void whole_group(const place *p, uint64_t block, float *factor) {
+    some_groups(1, p, block, factor);
+}
+
+static void two_groups(const place *p, uint64_t block, float *factor) {
+    some_groups(2, p, block, factor);
 }
 
 #elif defined(__AVX2__)
@@ -147,6 +155,10 @@ void FTH_NAME(drop_factors)(const fth_exec *ex, const fth_drop *drop, uint64_t e
         factor += head;
         n -= head;
     }
+#if defined(__AVX512F__)
+    for (; n >= 16 * GROUP; n -= 16 * GROUP, factor += 16 * GROUP, block += 2 * GROUP)
+        two_groups(&p, block, factor);
+#endif
     for (; n >= 8 * GROUP; n -= 8 * GROUP, factor += 8 * GROUP, block += GROUP)
         whole_group(&p, block, factor);
     for (; n > 0; n -= 8, factor += 8) within_block(&p, block++, 0, n < 8 ? (int)n : 8, factor);
