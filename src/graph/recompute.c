@@ -159,25 +159,12 @@ static fth_err rewrite_ops(rewrite *w) {
     return err != FTH_OK ? err : w->g->err;
 }
 
-/* A value whose constant, if it has one, belongs to `g`. */
-static fth_value with_own_constant(fth_graph *g, fth_value v) {
-    if (!v.constant) return v;
-    size_t bytes = sizeof *v.constant * (size_t)(v.rows * v.width);
-    double *copy = fth_arena_alloc(&g->arena, bytes);
-    if (copy)
-        memcpy(copy, v.constant, bytes);
-    else
-        g->err = fth_fail(FTH_NO_MEMORY, "no memory for a plan with recomputation");
-    v.constant = copy;
-    return v;
-}
-
 /* A second graph of the same operations, so that the first stays as it is. */
 static fth_err fork_graph(const fth_graph *g, fth_graph *copy) {
     fth_graph_init(copy);
     copy->n_values = 0;
     for (fth_val v = 0; v < g->n_values && copy->err == FTH_OK; v++)
-        fth_graph_value(copy, with_own_constant(copy, g->value[v]));
+        fth_graph_value(copy, g->value[v]);
     for (int32_t i = 0; i < g->n_ops; i++) {
         const fth_op *from = &g->op[i];
         fth_op *op = fth_graph_op(copy, from->kind, from->n_in, from->n_out);
