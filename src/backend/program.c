@@ -88,8 +88,10 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
     const fth_arenas *arenas = spec->arenas;
     size_t size = fth_dtype_size(t->dtype);
     if (v->base) {
+        const fth_tensor *base = &p->tensor[v->base];
         t->ld = p->graph.value[v->base].width;
-        t->data = (char *)p->tensor[v->base].data + (size_t)v->column * size;
+        t->dtype = base->dtype;
+        t->data = (char *)base->data + (size_t)v->column * fth_dtype_size(t->dtype);
         return FTH_OK;
     }
     for (int32_t i = 0; i < spec->n_shared; i++)
@@ -104,6 +106,8 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
         return FTH_OK;
     }
     case FTH_IN_PARAM:
+        if (arenas->weights == arenas->master) t->dtype = dev->full;
+        size = fth_dtype_size(t->dtype);
         t->data = (char *)(v->class == FTH_REAL ? arenas->weights : arenas->master) +
                   (size_t)v->offset * size;
         return FTH_OK;

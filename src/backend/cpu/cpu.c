@@ -199,6 +199,7 @@ static const fth_backend cpu_backend = {
     .memory = fth_cpu_memory,
     .run = run,
     .norms_again = true,
+    .rounds_weights = true,
     .quantize = quantize,
     .prepare = fth_cpu_pack,
     .unprepare = fth_cpu_unpack,

@@ -5,6 +5,7 @@
 #include "backend/cpu/kernel/gemm.h"
 
 #include "backend/cpu/kernel/math.h"
+#include "backend/cpu/kernel/weights.h"
 
 enum {
     LOGIT_BYTES = 4 << 20, /* of a chunk, about: they stay in the caches; */
@@ -36,7 +37,7 @@ static layout layout_of(int64_t n_rows, int64_t vocab, int threads) {
 FTH_SCRATCH(xent) {
     const fth_value *x = &g->value[op->in[XENT_X]], *w = &g->value[op->in[XENT_W]];
     const int64_t n = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
-    return layout_of(n, w->rows, dev->threads).bytes;
+    return layout_of(n, w->rows, dev->threads).bytes + weights_bytes(dev, g, op->in[XENT_W]);
 }
 
 /* Two sums of a thread, in a cache line of its own. */
@@ -135,12 +136,12 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
 
 /* The three products and the rows between them, for rows [first, first + n). */
 static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
-                  int64_t first, int64_t n) {
+                  rows weights, int64_t first, int64_t n) {
     const fth_tensor *w = fth_arg(ex, op->in[XENT_W]);
     char *scratch = ex->scratch;
     void *own = scratch + l->own + team->thread * FTH_NAME(gemm_own_bytes)();
     const rows x = rows_of(ex, op->in[XENT_X]), dx = rows_of(ex, op->out[XENT_DX]);
-    const rows x_here = {x.data + first * x.ld, x.ld}, weights = rows_of(ex, op->in[XENT_W]);
+    const rows x_here = {x.data + first * x.ld, x.ld};
     const rows gradient = {(real *)(void *)(scratch + l->gradient), l->ld};
     const gemm logits = {.m = n,
                          .n = w->rows,
@@ -186,8 +187,9 @@ FTH_PART(xent) {
     const layout l = layout_of(x->rows, w->rows, ex->device->threads);
     losses *sums = (losses *)(void *)((char *)ex->scratch + l.losses);
     sums[team->thread] = (losses){0};
+    const rows weights = weights_in(ex, op->in[XENT_W], (char *)ex->scratch + l.bytes, team);
     for (int64_t first = 0; first < n; first += l.chunk)
-        chunk(ex, op, team, &l, first, n - first < l.chunk ? n - first : l.chunk);
+        chunk(ex, op, team, &l, weights, first, n - first < l.chunk ? n - first : l.chunk);
     fth_team_wait(team);
     float *loss = vector_of(ex, op->out[XENT_LOSS]);
     if (team->thread != 0 || !loss) return;
