@@ -200,6 +200,7 @@ static const fth_backend cpu_backend = {
     .run = run,
     .norms_again = true,
     .rounds_weights = true,
+    .keep_bits = true,
     .quantize = quantize,
     .prepare = fth_cpu_pack,
     .unprepare = fth_cpu_unpack,

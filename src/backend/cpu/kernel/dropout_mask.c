@@ -163,3 +163,58 @@ void FTH_NAME(drop_factors)(const fth_exec *ex, const fth_drop *drop, uint64_t e
         whole_group(&p, block, factor);
     for (; n > 0; n -= 8, factor += 8) within_block(&p, block++, 0, n < 8 ? (int)n : 8, factor);
 }
+
+/* n factors as bits. */
+static void to_bits(const float *restrict_ factor, int64_t n, uint8_t *restrict_ bits) {
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16) {
+        const __mmask16 kept = _mm512_cmp_ps_mask(v_load(factor + i), v_zero(), _CMP_NEQ_UQ);
+        memcpy(bits + i / 8, &kept, sizeof kept);
+    }
+#endif
+    for (; i < n; i += 8) {
+        const int64_t end = n - i < 8 ? n - i : 8;
+        unsigned byte = 0;
+        for (int64_t k = 0; k < end; k++) byte |= (unsigned)(factor[i + k] != 0) << k;
+        bits[i / 8] = (uint8_t)byte;
+    }
+}
+
+static void from_bits(const uint8_t *restrict_ bits, int64_t n, float survivor,
+                      float *restrict_ factor) {
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16) {
+        __mmask16 kept;
+        memcpy(&kept, bits + i / 8, sizeof kept);
+        v_store(factor + i, _mm512_maskz_mov_ps(kept, v_set(survivor)));
+    }
+#endif
+    for (; i < n; i++) factor[i] = bits[i / 8] >> (i % 8) & 1 ? survivor : 0.0f;
+}
+
+/* Rows of whole bytes without gaps are one long row. */
+static bool is_one_row(const fth_tensor *bits, int64_t width) {
+    return bits->ld * 8 == width;
+}
+
+void FTH_NAME(drop_to_bits)(const float *factor, int64_t width, const fth_tensor *bits,
+                            int64_t first, int64_t n) {
+    uint8_t *to = (uint8_t *)bits->data + first * bits->ld;
+    if (is_one_row(bits, width))
+        to_bits(factor, n * width, to);
+    else
+        for (int64_t i = 0; i < n; i++) to_bits(factor + i * width, width, to + i * bits->ld);
+}
+
+void FTH_NAME(drop_from_bits)(const fth_drop *drop, const fth_tensor *bits, int64_t first,
+                              int64_t n, int64_t width, float *factor) {
+    const uint8_t *from = (const uint8_t *)bits->data + first * bits->ld;
+    const float survivor = fth_drop_scale(drop->p);
+    if (is_one_row(bits, width))
+        from_bits(from, n * width, survivor, factor);
+    else
+        for (int64_t i = 0; i < n; i++)
+            from_bits(from + i * bits->ld, width, survivor, factor + i * width);
+}

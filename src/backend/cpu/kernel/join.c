@@ -54,7 +54,8 @@ static void set_term(float *restrict_ z, const term *t, int64_t row, int32_t wid
 /* What the kernels of this file work on. */
 typedef struct join {
     term x, f, e;
-    const fth_drop *drop; /* NULL: none */
+    const fth_drop *drop;   /* NULL: none */
+    const fth_tensor *kept; /* where its bits go for the backward; NULL: not wanted */
     rows z, y;
     full_rows stats;
     const float *gain, *bias; /* [d]; NULL: no LN */
@@ -73,6 +74,8 @@ static join join_of(const fth_exec *ex, const fth_op *op) {
         j.e = term_of(ex, op->in[JOIN_E], &op->u.join.c, op->in[JOIN_C]);
         j.z = rows_of(ex, op->out[JOIN_Z]);
         if (j.f.value.data && op->u.join.drop.p > 0) j.drop = &op->u.join.drop;
+        if (j.drop) j.kept = fth_arg(ex, op->out[JOIN_KEPT]);
+        if (j.kept && !j.kept->data) j.kept = NULL; /* nobody reads it */
     }
     if (op->kind != FTH_KIND_join) {
         j.y = rows_of(ex, op->out[JOIN_Y]);
@@ -244,6 +247,7 @@ static void join_part(fth_exec *ex, const fth_op *op, const fth_team *team) {
         const int64_t n = mine.end - row < at_once ? mine.end - row : at_once;
         if (j.drop)
             FTH_NAME(drop_factors)(ex, j.drop, drop_element(ex, t, row), n * j.width, factor);
+        if (j.kept) FTH_NAME(drop_to_bits)(factor, j.width, j.kept, row, n);
         join_rows(&j, row, n, j.drop ? factor : NULL, z);
     }
 }

@@ -24,9 +24,10 @@ typedef struct join_bwd {
     branch b[3]; /* of x, f, e */
     rows dy, dz, z;
     full_rows stats;
-    const float *gain;    /* [d]; NULL: no LN */
-    float *dgain, *dbias; /* [d] */
-    const fth_drop *drop; /* NULL: none */
+    const float *gain;      /* [d]; NULL: no LN */
+    float *dgain, *dbias;   /* [d] */
+    const fth_drop *drop;   /* NULL: none */
+    const fth_tensor *kept; /* bits that the forward has drawn; NULL: draw them again */
     int32_t width;
 } join_bwd;
 
@@ -62,6 +63,7 @@ static join_bwd join_bwd_of(const fth_exec *ex, const fth_op *op) {
     j.b[1] = branch_of(ex, op, &op->u.join.a, 1);
     j.b[2] = branch_of(ex, op, &op->u.join.c, 2);
     if (op->u.join.drop.p > 0 && (j.b[1].out.data || j.b[1].grad)) j.drop = &op->u.join.drop;
+    if (j.drop) j.kept = fth_arg(ex, op->in[JOIN_BWD_KEPT]);
     return j;
 }
 
@@ -284,7 +286,10 @@ static void join_bwd_part(fth_exec *ex, const fth_op *op, const fth_team *team) 
     const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row += at_once) {
         const int64_t n = mine.end - row < at_once ? mine.end - row : at_once;
-        if (j.drop) FTH_NAME(drop_factors)(ex, j.drop, drop_element(ex, t, row), n * width, factor);
+        if (j.kept)
+            FTH_NAME(drop_from_bits)(j.drop, j.kept, row, n, width, factor);
+        else if (j.drop)
+            FTH_NAME(drop_factors)(ex, j.drop, drop_element(ex, t, row), n * width, factor);
         int64_t i = 0;
         for (; thin && i + 2 <= n; i += 2)
             thin_pair(&j, row + i, j.drop ? factor + i * width : NULL, sums);
