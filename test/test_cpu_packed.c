@@ -1,7 +1,7 @@
 /* links: cpu ref */
 /* Weights that device cpu packs. In 8 bits: every path against sums in plain integers, and linear maps on
  * every instruction set against what their 8-bit numbers say, in double. As panels: linear maps on every
- * instruction set and unit against products in double. */
+ * instruction set and unit against products in double. And weights of fp32 that become bf16 ones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -316,6 +316,62 @@ static void panels_agree_with_products(void **state) {
     }
 }
 
+/* ---- weights that are parameters in fp32, as a training in bf16 has them ---- */
+
+static uint16_t rounded(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* Runs the map with the weights that it has now, in panels and without. y: [2, m, n] */
+static void run_both_ways(map *p, uint16_t *y) {
+    const fth_tensor *out = &p->tensor[Y];
+    const size_t n = (size_t)(out->rows * out->width);
+    for (int panels = 0; panels < 2; panels++) {
+        p->dev->backend->unprepare(&p->ex);
+        if (panels) assert_ok(fth_cpu_pack_panels(&p->ex));
+        assert_ok(p->dev->backend->kernel[FTH_KIND_linear](&p->ex, &p->graph.op[0]));
+        memcpy(y + (size_t)panels * n, out->data, n * sizeof *y);
+    }
+}
+
+static void try_parameters(const char *isa, int threads, int64_t m, int64_t k, int64_t n) {
+    map p;
+    open_map(&p, IN_PANELS, isa, FTH_PREC_BF16, threads, m, k, n, FTH_ACT_NONE);
+    const size_t bytes = sizeof(uint16_t) * (size_t)(2 * m * n);
+    uint16_t *copied = test_malloc(bytes), *own = test_malloc(bytes);
+    float *w = test_malloc(sizeof *w * (size_t)(n * k));
+    const fth_tensor copy = p.tensor[W];
+    fth_rng r;
+    fth_rng_init(&r, 3, 1);
+    for (int64_t i = 0; i < n * k; i++) {
+        w[i] = (float)fth_rng_normal(&r);
+        ((uint16_t *)copy.data)[i] = rounded(w[i]);
+    }
+    run_both_ways(&p, copied);
+    p.tensor[W].dtype = FTH_F32;
+    p.tensor[W].data = w;
+    run_both_ways(&p, own);
+    if (memcmp(copied, own, bytes) != 0)
+        fail_msg("%s, %d threads, %d x %d x %d: another result", isa, threads, (int)m, (int)k,
+                 (int)n);
+    p.tensor[W] = copy;
+    close_map(&p);
+    test_free(copied);
+    test_free(own);
+    test_free(w);
+}
+
+static void parameters_are_rounded(void **state) {
+    (void)state;
+    static const char *const isas[] = {"plain", "avx2", "avx512", "avx512-plain-bf16", "plain-amx"};
+    static const int64_t cases[][3] = {{5, 37, 41}, {200, 64, 192}, {70, 300, 259}}; /* m, k, n */
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        for (int c = 0; c < 3 && has(isas[i], FTH_PREC_BF16); c++)
+            try_parameters(isas[i], 1 + c, cases[c][0], cases[c][1], cases[c][2]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_exact),
@@ -323,6 +379,7 @@ int main(void) {
         cmocka_unit_test(maps_agree_with_their_numbers),
         cmocka_unit_test(odd_rows),
         cmocka_unit_test(panels_agree_with_products),
+        cmocka_unit_test(parameters_are_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

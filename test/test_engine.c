@@ -180,20 +180,24 @@ static void values_made_again_save_memory(void **state) {
             assert_int_equal(fth_model_init(&m, &c), FTH_OK);
             assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
             assert_int_equal(fth_plan_make(&g, &spec, &before), FTH_OK);
-            /* norms alone; attention too; some products too, all of them */
-            const int32_t all = fth_graph_products(&g);
-            const fth_thrift how[] = {{0}, {true, 0}, {true, all / 4}, {true, all}};
+            /* norms alone; some attentions too, all of them; some products too, all of them */
+            const fth_thrift all = fth_graph_most_thrift(&g);
+            const fth_thrift how[] = {{0},
+                                      {all.attention / 2, 0},
+                                      {all.attention, 0},
+                                      {all.attention, all.products / 4},
+                                      all};
             fth_graph_fini(&g);
             /* where a coefficient is learned or there is no norm, norms save nothing */
             const bool saves = strstr("postln preln deepnorm branchnorm b2t", (*id)->id) != NULL;
             int64_t most = saves ? before.bytes * 9 / 10 : before.bytes;
-            for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < 5; i++) {
                 assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
                 assert_int_equal(fth_graph_thrift(&g, how[i]), FTH_OK);
                 assert_int_equal(fth_plan_make(&g, &spec, &after), FTH_OK);
                 check_places(&g, &after, &spec);
                 check_producers(&g);
-                assert_true(after.bytes <= most);
+                assert_true(after.bytes <= most + 256); /* a gap may be left */
                 most = after.bytes;
                 fth_plan_fini(&after);
                 fth_graph_fini(&g);

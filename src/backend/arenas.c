@@ -6,12 +6,14 @@ static int64_t full_bytes(const fth_device *dev, int64_t n) {
     return n * (int64_t)fth_dtype_size(dev->full);
 }
 
-static int64_t weights_bytes(const fth_device *dev, int64_t n) {
-    return dev->real == dev->full ? 0 : n * (int64_t)fth_dtype_size(dev->real);
+/* Bytes of the copy that products read; 0: there is none. */
+static int64_t weights_bytes(const fth_device *dev, int64_t n, bool moments) {
+    if (dev->real == dev->full || (moments && dev->backend->rounds_weights)) return 0;
+    return n * (int64_t)fth_dtype_size(dev->real);
 }
 
 int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, int64_t grads, bool moments) {
-    return full_bytes(dev, n + grads + (moments ? 2 * n : 0)) + weights_bytes(dev, n);
+    return full_bytes(dev, n + grads + (moments ? 2 * n : 0)) + weights_bytes(dev, n, moments);
 }
 
 fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, bool moments, fth_arenas *out) {
@@ -19,8 +21,8 @@ fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, bool moments, 
     *out = (fth_arenas){.n = n, .grads = grads};
     fth_err err = backend->alloc(dev, full_bytes(dev, n), &out->master);
     out->weights = out->master;
-    if (err == FTH_OK && dev->real != dev->full)
-        err = backend->alloc(dev, weights_bytes(dev, n), &out->weights);
+    const int64_t copy = weights_bytes(dev, n, moments);
+    if (err == FTH_OK && copy > 0) err = backend->alloc(dev, copy, &out->weights);
     if (err == FTH_OK && grads > 0) err = backend->alloc(dev, full_bytes(dev, grads), &out->grad);
     if (err == FTH_OK && moments) err = backend->alloc(dev, full_bytes(dev, n), &out->m);
     if (err == FTH_OK && moments) err = backend->alloc(dev, full_bytes(dev, n), &out->v);

@@ -88,10 +88,12 @@ typedef int64_t (*fth_scratch)(const fth_device *dev, const fth_graph *g, const 
 /* The flat arenas of one set of parameters on a device; n elements each but grad, zero padded. */
 typedef struct fth_arenas {
     int64_t n;
-    void *master;  /* dtype full: the parameters */
-    void *weights; /* dtype real: the copy that products read; == master when real == full */
-    void *grad;    /* dtype full; NULL when only running forward */
-    void *m, *v;   /* dtype full: Adam's moments; NULL when not training */
+    void *master; /* dtype full: the parameters */
+    void
+        *weights; /* dtype real: the copy that products read; == master, and of its dtype, when real
+                    * == full or there is no copy (fth_backend.rounds_weights) */
+    void *grad;   /* dtype full; NULL when only running forward */
+    void *m, *v;  /* dtype full: Adam's moments; NULL when not training */
     int64_t grads; /* elements of grad: fewer than n where some are updated early (early.h) */
 } fth_arenas;
 
@@ -119,6 +121,9 @@ struct fth_backend {
     /* Outputs of layer norms are made again for the backward in any case: where that takes no longer
      * than writing and reading them. */
     bool norms_again;
+    /* A training keeps no copy of the weights in the type of activations: kernels take the parameters
+     * themselves and round them. */
+    bool rounds_weights;
     /* Joins write down which elements their dropout has kept, for the backward to read (JOIN_KEPT):
      * where a bit of memory costs less than drawing twice. false: the operand does not exist for its
      * kernels. */

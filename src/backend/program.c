@@ -47,23 +47,31 @@ static fth_err own(fth_program *p, int64_t bytes, void **out) {
     return FTH_OK;
 }
 
-/* Puts doubles into device memory of another type. */
-static fth_err upload_doubles(fth_device *dev, void *to, fth_dtype dtype, const double *from,
-                              int64_t n) {
-    if (dtype == FTH_F64) return dev->backend->upload(dev, to, from, n * 8);
-    float *floats = malloc(sizeof *floats * (size_t)n);
-    if (!floats) return fth_fail(FTH_NO_MEMORY, "no memory for a constant");
-    for (int64_t i = 0; i < n; i++) floats[i] = (float)from[i];
-    fth_err err = dev->backend->upload(dev, to, floats, n * 4);
-    free(floats);
+/* Puts the numbers of a constant into device memory, row by row. */
+static fth_err upload_numbers(fth_device *dev, const fth_value *v, const fth_tensor *t) {
+    const int64_t width = v->width, row_bytes = width * (int64_t)fth_dtype_size(t->dtype);
+    double *row = malloc(sizeof *row * (size_t)(width + 1));
+    if (!row) return fth_fail(FTH_NO_MEMORY, "no memory for a constant");
+    fth_err err = FTH_OK;
+    for (int64_t r = 0; r < v->rows && err == FTH_OK; r++) {
+        float *floats = (float *)row;
+        for (int64_t i = 0; i < width; i++) {
+            const double x = v->constant(r, i, width);
+            if (t->dtype == FTH_F64)
+                row[i] = x;
+            else
+                floats[i] = (float)x;
+        }
+        err = dev->backend->upload(dev, (char *)t->data + r * row_bytes, row, row_bytes);
+    }
+    free(row);
     return err;
 }
 
 static fth_err resolve_owned(fth_program *p, const fth_value *v, fth_tensor *t) {
     int64_t n = v->rows * v->width;
     FTH_TRY(own(p, n * (int64_t)fth_dtype_size(t->dtype), &t->data));
-    if (v->storage == FTH_IN_CONST)
-        return upload_doubles(p->exec.device, t->data, t->dtype, v->constant, n);
+    if (v->storage == FTH_IN_CONST) return upload_numbers(p->exec.device, v, t);
     return FTH_OK;
 }
 
@@ -80,8 +88,10 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
     const fth_arenas *arenas = spec->arenas;
     size_t size = fth_dtype_size(t->dtype);
     if (v->base) {
+        const fth_tensor *base = &p->tensor[v->base];
         t->ld = p->graph.value[v->base].width;
-        t->data = (char *)p->tensor[v->base].data + (size_t)v->column * size;
+        t->dtype = base->dtype;
+        t->data = (char *)base->data + (size_t)v->column * fth_dtype_size(t->dtype);
         return FTH_OK;
     }
     for (int32_t i = 0; i < spec->n_shared; i++)
@@ -96,6 +106,8 @@ static fth_err resolve(fth_program *p, fth_val id, const fth_program_spec *spec)
         return FTH_OK;
     }
     case FTH_IN_PARAM:
+        if (arenas->weights == arenas->master) t->dtype = dev->full;
+        size = fth_dtype_size(t->dtype);
         t->data = (char *)(v->class == FTH_REAL ? arenas->weights : arenas->master) +
                   (size_t)v->offset * size;
         return FTH_OK;

@@ -380,21 +380,14 @@ fth_val fth_top(fth_builder *b, fth_val logits, int k) {
     return broken(b) ? 0 : y;
 }
 
-fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, const double *numbers) {
+fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, fth_numbers numbers) {
     if (broken(b)) return 0;
-    size_t bytes = sizeof *numbers * (size_t)(rows * width);
-    double *copy = fth_arena_alloc(&b->graph->arena, bytes);
-    if (!copy) {
-        set_error(b, fth_fail(FTH_NO_MEMORY, "no memory for a constant of %zu bytes", bytes));
-        return 0;
-    }
-    memcpy(copy, numbers, bytes);
     return fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_CONST,
                                                  .class = FTH_FULL,
                                                  .extent = FTH_ROWS_FIXED,
                                                  .rows = rows,
                                                  .width = (int32_t)width,
-                                                 .constant = copy,
+                                                 .constant = numbers,
                                                  .producer = -1});
 }
 

@@ -110,7 +110,7 @@ fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, doub
 fth_val fth_top(fth_builder *b, fth_val logits, int k);
 
 /* Values from outside the arena. */
-fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, const double *numbers);
+fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, fth_numbers numbers);
 fth_val fth_state(fth_builder *b, int64_t rows, int64_t width);
 
 /* Marks a value to stay readable after the run. */

@@ -48,18 +48,21 @@ typedef enum fth_class {
     FTH_BITS  /* always bytes, each the bits of eight columns, the first one lowest */
 } fth_class;
 
+/* A number of a constant by row, column and width: made when a program is, never stored here. */
+typedef double (*fth_numbers)(int64_t row, int64_t column, int64_t width);
+
 typedef struct fth_value {
     fth_storage storage;
     fth_class class;
     fth_extent extent;
-    int64_t rows;           /* FIXED extent: the rows */
-    int32_t width;          /* columns */
-    int32_t column;         /* a view: first column in base */
-    fth_val base;           /* a view of columns of this value; 0: it owns its storage */
-    int64_t offset;         /* PARAM, GRAD, MOMENT: first element in the flat arena */
-    int32_t producer;       /* the operation that makes it, -1: none */
-    bool keep;              /* readable after the run: its place is not used again */
-    const double *constant; /* CONST: rows * width numbers, owned by the graph's arena */
+    int64_t rows;         /* FIXED extent: the rows */
+    int32_t width;        /* columns */
+    int32_t column;       /* a view: first column in base */
+    fth_val base;         /* a view of columns of this value; 0: it owns its storage */
+    int64_t offset;       /* PARAM, GRAD, MOMENT: first element in the flat arena */
+    int32_t producer;     /* the operation that makes it, -1: none */
+    bool keep;            /* readable after the run: its place is not used again */
+    fth_numbers constant; /* CONST: what its numbers are */
 } fth_value;
 
 typedef enum fth_kind {

@@ -33,18 +33,18 @@ int32_t fth_late_by(const fth_op *op, int32_t lag);
  * else does: a device may make both at once, in the place of j. -1: there is none. */
 int32_t fth_joined_product(const fth_graph *g, int32_t j);
 
-/* What is made again beside the outputs of layer norms. */
+/* What is made again beside the outputs of layer norms, from the lowest on. */
 typedef struct fth_thrift {
-    bool attention;   /* outputs of attention */
-    int32_t products; /* outputs of so many products, from the lowest on */
+    int32_t attention; /* outputs of so many attentions */
+    int32_t products;  /* and of so many products */
 } fth_thrift;
 
 /* Rewrites a training graph so that values are made again for the backward instead of being kept
  * (thrift.c). The values that come out are the same to the bit. */
 fth_err fth_graph_thrift(fth_graph *g, fth_thrift also);
 
-/* How many products the forward of a graph has. */
-int32_t fth_graph_products(const fth_graph *g);
+/* How many attentions and products the forward of a graph has. */
+fth_thrift fth_graph_most_thrift(const fth_graph *g);
 
 /* Bytes of one value at capacity. */
 int64_t fth_value_bytes(const fth_graph *g, const fth_plan_spec *spec, fth_val v);

@@ -159,25 +159,12 @@ static fth_err rewrite_ops(rewrite *w) {
     return err != FTH_OK ? err : w->g->err;
 }
 
-/* A value whose constant, if it has one, belongs to `g`. */
-static fth_value with_own_constant(fth_graph *g, fth_value v) {
-    if (!v.constant) return v;
-    size_t bytes = sizeof *v.constant * (size_t)(v.rows * v.width);
-    double *copy = fth_arena_alloc(&g->arena, bytes);
-    if (copy)
-        memcpy(copy, v.constant, bytes);
-    else
-        g->err = fth_fail(FTH_NO_MEMORY, "no memory for a plan with recomputation");
-    v.constant = copy;
-    return v;
-}
-
 /* A second graph of the same operations, so that the first stays as it is. */
 static fth_err fork_graph(const fth_graph *g, fth_graph *copy) {
     fth_graph_init(copy);
     copy->n_values = 0;
     for (fth_val v = 0; v < g->n_values && copy->err == FTH_OK; v++)
-        fth_graph_value(copy, with_own_constant(copy, g->value[v]));
+        fth_graph_value(copy, g->value[v]);
     for (int32_t i = 0; i < g->n_ops; i++) {
         const fth_op *from = &g->op[i];
         fth_op *op = fth_graph_op(copy, from->kind, from->n_in, from->n_out);
@@ -302,25 +289,30 @@ static fth_err try_thrift(const fth_graph *g, fth_thrift how, const fth_plan_spe
     return err;
 }
 
-/* The least of it that fits: norms, then attention, then the fewest products, by bisection.
+/* So much of it: attention first, then products. */
+static fth_thrift thrift_of(fth_thrift all, int32_t amount) {
+    const int32_t attention = amount < all.attention ? amount : all.attention;
+    return (fth_thrift){attention, amount - attention};
+}
+
+/* The least of it that fits, by bisection: norms, then as few attentions as it takes, then products.
  * *fits: g is replaced. */
 static fth_err least_thrift(fth_graph *g, const fth_plan_spec *spec, int64_t budget, bool *fits,
                             fth_plan *out) {
-    const int32_t all = fth_graph_products(g);
-    int32_t lo = 0, hi = all;
+    const fth_thrift all = fth_graph_most_thrift(g);
+    int32_t lo = 0, hi = all.attention + all.products;
     fth_graph found = {0};
     FTH_TRY(try_thrift(g, (fth_thrift){0}, spec, budget, fits, &found, out));
-    if (!*fits) FTH_TRY(try_thrift(g, (fth_thrift){true, 0}, spec, budget, fits, &found, out));
-    if (!*fits)
-        FTH_TRY(try_thrift(g, (fth_thrift){true, all}, spec, budget, fits, &found, out));
-    else
+    if (*fits)
         hi = 0;
+    else
+        FTH_TRY(try_thrift(g, all, spec, budget, fits, &found, out));
     while (*fits && hi - lo > 1) {
         const int32_t mid = (lo + hi) / 2;
         fth_graph fewer = {0};
         fth_plan plan = {0};
         bool enough;
-        fth_err err = try_thrift(g, (fth_thrift){true, mid}, spec, budget, &enough, &fewer, &plan);
+        fth_err err = try_thrift(g, thrift_of(all, mid), spec, budget, &enough, &fewer, &plan);
         if (err != FTH_OK) {
             fth_plan_fini(out);
             fth_graph_fini(&found);
@@ -353,7 +345,7 @@ fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget,
     bool fits;
     FTH_TRY(least_thrift(g, spec, budget, &fits, out));
     if (fits) return FTH_OK;
-    FTH_TRY(fth_graph_thrift(g, (fth_thrift){.attention = true}));
+    FTH_TRY(fth_graph_thrift(g, (fth_thrift){.attention = INT32_MAX}));
     FTH_TRY(fth_plan_make(g, spec, out));
     int64_t smallest = out->bytes;
     fth_plan_fini(out);

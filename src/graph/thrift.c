@@ -85,10 +85,10 @@ static int32_t choose_norms(thrift *t) {
     return chosen;
 }
 
-/* Attention without carried scores. */
-static int32_t choose_attention(thrift *t) {
+/* The lowest n attentions of those without carried scores. */
+static int32_t choose_attention(thrift *t, int32_t n) {
     int32_t chosen = 0;
-    for (int32_t i = 0; i < t->g->n_ops; i++) {
+    for (int32_t i = 0; i < t->g->n_ops && chosen < n; i++) {
         const fth_op *op = &t->g->op[i];
         if (op->backward || op->kind != FTH_KIND_attention) continue;
         if (!op->in[ATT_PREV] && !op->out[ATT_SCORES])
@@ -179,7 +179,8 @@ static fth_err rewrite(thrift *t, int32_t chosen) {
 
 typedef enum pass_kind { NORMS, ATTENTION, PRODUCTS } pass_kind;
 
-static fth_err pass(fth_graph *g, pass_kind what, int32_t products) {
+/* most: how many attentions or products. */
+static fth_err pass(fth_graph *g, pass_kind what, int32_t most) {
     const size_t n_values = (size_t)g->n_values, n_ops = (size_t)g->n_ops;
     thrift t = {.g = g,
                 .reader = malloc(sizeof *t.reader * n_values),
@@ -195,8 +196,8 @@ static fth_err pass(fth_graph *g, pass_kind what, int32_t products) {
         survey(&t);
         for (size_t i = 0; i < n_ops; i++) t.maker_of[i] = -1;
         const int32_t chosen = what == NORMS       ? choose_norms(&t)
-                               : what == ATTENTION ? choose_attention(&t)
-                                                   : choose_products(&t, products);
+                               : what == ATTENTION ? choose_attention(&t, most)
+                                                   : choose_products(&t, most);
         if (chosen > 0) err = rewrite(&t, chosen);
     }
     free(t.reader);
@@ -210,14 +211,17 @@ static fth_err pass(fth_graph *g, pass_kind what, int32_t products) {
 
 /* What is made again may read what the next pass makes again. */
 fth_err fth_graph_thrift(fth_graph *g, fth_thrift also) {
-    if (also.attention) FTH_TRY(pass(g, ATTENTION, 0));
+    if (also.attention > 0) FTH_TRY(pass(g, ATTENTION, also.attention));
     if (also.products > 0) FTH_TRY(pass(g, PRODUCTS, also.products));
     return pass(g, NORMS, 0);
 }
 
-int32_t fth_graph_products(const fth_graph *g) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < g->n_ops; i++)
-        n += !g->op[i].backward && g->op[i].kind == FTH_KIND_linear;
+fth_thrift fth_graph_most_thrift(const fth_graph *g) {
+    fth_thrift n = {0};
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        const bool forward = !g->op[i].backward;
+        n.attention += forward && g->op[i].kind == FTH_KIND_attention;
+        n.products += forward && g->op[i].kind == FTH_KIND_linear;
+    }
     return n;
 }

@@ -1,6 +1,5 @@
 /* embedding.c: token embeddings, positions and the output matrix (METHODS A.4, A.5). */
 #include <math.h>
-#include <stdlib.h>
 
 #include "graph/positions.h"
 #include "model/build.h"
@@ -26,24 +25,12 @@ static fth_val token_table(fth_build *w, fth_stack stack) {
     return table;
 }
 
-static fth_val sinusoidal_table(fth_build *w) {
-    int64_t rows = w->config->max_positions, d = w->config->d_model;
-    double *table = malloc(sizeof *table * (size_t)(rows * d));
-    if (!table) {
-        w->b.graph->err = fth_fail(FTH_NO_MEMORY, "no memory for %lld positions", (long long)rows);
-        return 0;
-    }
-    for (int64_t k = 0; k < rows; k++)
-        for (int64_t i = 0; i < d; i++) table[k * d + i] = fth_sinusoid(k, i, d);
-    fth_val v = fth_constant(&w->b, rows, d, table);
-    free(table);
-    return v;
-}
-
 static fth_val positions(fth_build *w) {
-    if (w->config->positions == FTH_SINUSOIDAL) return sinusoidal_table(w);
-    return fth_param_at(&w->b, FTH_ROLE_POSITIONS, w->config->max_positions, w->config->d_model,
-                        embedding_init(w->config), "embed_positions.weight");
+    const fth_config *c = w->config;
+    if (c->positions == FTH_SINUSOIDAL)
+        return fth_constant(&w->b, c->max_positions, c->d_model, fth_sinusoid);
+    return fth_param_at(&w->b, FTH_ROLE_POSITIONS, c->max_positions, c->d_model, embedding_init(c),
+                        "embed_positions.weight");
 }
 
 fth_val fth_build_embedding(fth_build *w, fth_stack stack) {

@@ -98,7 +98,8 @@ typedef struct shape {
 /* The panels of one map. */
 typedef struct paneling {
     shape shape;
-    const fth_tensor *from;
+    fth_tensor from;
+    void *parameters; /* that from's data is first made of (backend.h, rounds_weights), or NULL */
     void *to;
 } paneling;
 
@@ -107,10 +108,10 @@ static int64_t panels_of(const shape *s, const fth_tensor *w) {
     return (w->rows + columns - 1) / columns;
 }
 
-static int64_t panels_bytes(const shape *s, const fth_tensor *w) {
+static int64_t panels_bytes(const fth_device *dev, const shape *s, const fth_tensor *w) {
     const int64_t numbers =
         s->pairs ? fth_pairs_panel(s->pairs, w->width) : s->table->panel_columns * w->width;
-    return panels_of(s, w) * numbers * (int64_t)fth_dtype_size(w->dtype);
+    return panels_of(s, w) * numbers * (int64_t)fth_dtype_size(dev->real);
 }
 
 /* Panels for a unit that multiplies pairs (pairs.h); what no weight fills is 0 already. */
@@ -127,12 +128,18 @@ static void pack_pairs(const fth_pairs_path *path, const fth_tensor *w, fth_shar
 }
 
 static void panels_part(const fth_team *team, void *context) {
-    const paneling *p = context;
-    const fth_share mine = fth_team_share(team, panels_of(&p->shape, p->from), 1);
+    paneling *p = context;
+    const fth_share mine = fth_team_share(team, panels_of(&p->shape, &p->from), 1);
+    if (p->parameters) {
+        const fth_arenas all = {
+            .n = p->from.rows * p->from.width, .master = p->parameters, .weights = p->from.data};
+        p->shape.table->refresh(&all, team);
+        fth_team_wait(team);
+    }
     if (p->shape.pairs)
-        pack_pairs(p->shape.pairs, p->from, mine, p->to);
+        pack_pairs(p->shape.pairs, &p->from, mine, p->to);
     else
-        p->shape.table->pack_panels(p->from, mine, p->to);
+        p->shape.table->pack_panels(&p->from, mine, p->to);
 }
 
 /* Bytes of the panels of all maps, those that two operations read counted once. */
@@ -143,11 +150,25 @@ static int64_t all_panels_bytes(const fth_exec *ex, const shape *s, fth_packed *
         const fth_tensor *w = weights_of(ex, &g->op[i]);
         void **panels = w ? &q->panels[g->op[i].in[LINEAR_W]] : NULL;
         if (!w || *panels) continue;
-        bytes += panels_bytes(s, w);
+        bytes += panels_bytes(ex->device, s, w);
         *panels = q; /* seen */
     }
     memset(q->panels, 0, sizeof *q->panels * (size_t)g->n_values);
     return bytes;
+}
+
+/* Packs a map, whose numbers may first have to be brought to the type of activations. */
+static fth_err pack_map(fth_cpu *cpu, const shape *s, const fth_tensor *w, void *to) {
+    paneling p = {*s, *w, NULL, to};
+    if (w->dtype != cpu->base.real) {
+        p.from.dtype = cpu->base.real;
+        p.from.data = malloc((size_t)(w->rows * w->width) * fth_dtype_size(p.from.dtype));
+        p.parameters = w->data;
+        if (!p.from.data) return no_memory();
+    }
+    fth_pool_run(cpu->pool, panels_part, &p);
+    if (p.parameters) free(p.from.data);
+    return FTH_OK;
 }
 
 /* Maps lie in the order in which they are read. */
@@ -167,8 +188,8 @@ fth_err fth_cpu_pack_panels(fth_exec *ex) {
         const fth_val v = w ? g->op[i].in[LINEAR_W] : 0;
         if (!w || q->panels[v]) continue;
         q->panels[v] = at;
-        at += panels_bytes(&shape_, w);
-        fth_pool_run(cpu->pool, panels_part, &(paneling){shape_, w, q->panels[v]});
+        at += panels_bytes(ex->device, &shape_, w);
+        FTH_TRY(pack_map(cpu, &shape_, w, q->panels[v]));
     }
     return FTH_OK;
 }

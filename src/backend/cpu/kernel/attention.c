@@ -116,8 +116,7 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
         w->n, ld,
         &(small){
             .k = w->keys, .a = {b->s, Q_BLOCK}, .by_column = true, .b = v, .c = b->o, .ldc = ld});
-    for (int64_t i = 0; i < w->n; i++)
-        store_head(o, row + i, 1, t->head, width, b->o + i * ld, norm[i]);
+    store_head(o, row, w->n, t->head, width, b->o, 1, norm);
 }
 
 /* ---- few queries ---- */
@@ -181,8 +180,7 @@ static void few_queries(const fth_exec *ex, const fth_op *op, const task *t, con
             v_store(s + j, v_mul(v_load(s + j), v_load(b->drawn + j)));
     }
     small_product(n, ld, &(small){.k = t->k_len, .a = {b->s, whole}, .b = v, .c = b->o, .ldc = ld});
-    for (int64_t i = 0; i < n; i++)
-        store_head(o, t->q + i, 1, t->head, width, b->o + i * ld, norm[i]);
+    store_head(o, t->q, n, t->head, width, b->o, 1, norm);
 }
 
 FTH_PART(attention) {
@@ -202,8 +200,8 @@ FTH_PART(attention) {
             few_queries(ex, op, &t, &b, k, v);
             continue;
         }
-        for (block w = {0}; w.first < t.q_len; w.first += Q_BLOCK) {
-            w.n = t.q_len - w.first < Q_BLOCK ? t.q_len - w.first : Q_BLOCK;
+        for (block w = {0}; w.first < t.q_len; w.first += w.n) {
+            w.n = block_size(w.first, t.q_len, causal);
             w.keys = causal ? w.first + w.n : t.k_len;
             query_block(ex, op, &t, &b, &w, k, v);
         }

@@ -63,6 +63,19 @@ static inline bool next_task(task_walk *w, task *out) {
     return false;
 }
 
+/* n rows of `width` numbers as floats [n, whole vectors], filled up with 0. */
+inline_ void floats_of(const int32_t width, const real *restrict_ in, int64_t ld_in, int64_t n,
+                       float *restrict_ out) {
+    const int64_t ld = v_round(width);
+    for (int64_t i = 0; i < n; i++, in += ld_in, out += ld) {
+        int32_t c = 0;
+#pragma GCC unroll 4
+        for (; c + VW <= width; c += VW) v_store(out + c, v_load_real(in + c));
+        for (; c < width; c++) out[c] = from_real(in[c]);
+        for (; c < ld; c++) out[c] = 0;
+    }
+}
+
 /* A head's columns of n rows from `first` on as floats in whole vectors: where they lie, or copied to
  * buffer [n, whole vectors] and filled up with 0. */
 static inline view head_view(rows from, int64_t first, int64_t n, int32_t head, int32_t width,
@@ -71,27 +84,38 @@ static inline view head_view(rows from, int64_t first, int64_t n, int32_t head, 
     const int64_t ld = v_round(width);
     if (REAL_DTYPE == FTH_F32 && width == ld)
         return (view){(const float *)(const void *)in, from.ld};
-    for (int64_t i = 0; i < n; i++, in += from.ld) {
-        float *out = buffer + i * ld;
-        int32_t c = 0;
-        for (; c + VW <= width; c += VW) v_store(out + c, v_load_real(in + c));
-        for (; c < width; c++) out[c] = from_real(in[c]);
-        for (; c < ld; c++) out[c] = 0;
-    }
+    if (width == 2 * VW) /* without a loop over the columns: half of the time */
+        floats_of(2 * VW, in, from.ld, n, buffer);
+    else if (width == 4 * VW)
+        floats_of(4 * VW, in, from.ld, n, buffer);
+    else
+        floats_of(width, in, from.ld, n, buffer);
     return (view){buffer, ld};
 }
 
-/* Floats [n, whole vectors] times scale into a head's columns. */
-static inline void store_head(rows to, int64_t first, int64_t n, int32_t head, int32_t width,
-                              const float *restrict_ from, float scale) {
-    const int64_t ld = v_round(width);
-    for (int64_t i = 0; i < n; i++) {
-        real *out = to.data + (first + i) * to.ld + head * width;
-        const float *in = from + i * ld;
+/* n rows of floats, whole vectors each, times scale or by[row] to rows of `width`. */
+inline_ void scaled_rows(const int32_t width, const float *restrict_ in, int64_t n, float scale,
+                         const float *by, real *restrict_ out, int64_t ld_out) {
+    for (int64_t i = 0; i < n; i++, in += v_round(width), out += ld_out) {
+        const float factor = by ? by[i] : scale;
         int32_t c = 0;
-        for (; c + VW <= width; c += VW) v_store_real(out + c, v_mul(v_load(in + c), v_set(scale)));
-        for (; c < width; c++) out[c] = to_real(scale * in[c]);
+#pragma GCC unroll 4
+        for (; c + VW <= width; c += VW)
+            v_store_real(out + c, v_mul(v_load(in + c), v_set(factor)));
+        for (; c < width; c++) out[c] = to_real(factor * in[c]);
     }
+}
+
+/* Floats [n, whole vectors] times scale, or times by[row] where there is a `by`, into a head's columns. */
+static inline void store_head(rows to, int64_t first, int64_t n, int32_t head, int32_t width,
+                              const float *restrict_ from, float scale, const float *by) {
+    real *out = to.data + first * to.ld + head * width;
+    if (width == 2 * VW)
+        scaled_rows(2 * VW, from, n, scale, by, out, to.ld);
+    else if (width == 4 * VW)
+        scaled_rows(4 * VW, from, n, scale, by, out, to.ld);
+    else
+        scaled_rows(width, from, n, scale, by, out, to.ld);
 }
 
 /* to[columns][ld] = from[n][columns] transposed, n filled up with 0 to whole vectors; columns are
@@ -121,6 +145,13 @@ static inline void transpose(float *restrict_ to, int64_t ld, view from, int64_t
 typedef struct block {
     int64_t first, n, keys;
 } block;
+
+/* How many queries of a sentence of q_len a block gets that begins at `first`: where each sees only what
+ * is before it, the first block is a short one, since it wastes half of its scores. */
+static inline int64_t block_size(int64_t first, int64_t q_len, bool causal) {
+    const int64_t most = causal && first == 0 ? Q_BLOCK / 2 : Q_BLOCK;
+    return q_len - first < most ? q_len - first : most;
+}
 
 /* q's rows turned: [width][Q_BLOCK]; lanes without a query get 0. */
 static inline void turn_queries(float *to, view q, int64_t n, int64_t width) {

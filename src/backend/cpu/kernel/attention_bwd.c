@@ -128,7 +128,7 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
     small_product(w->keys, ld, &s);
     s.a = (view){b->p, Q_BLOCK}, s.b = g, s.c = b->dv;
     small_product(w->keys, ld, &s);
-    if (dq.data) store_head(dq, row, w->n, t->head, width, b->dq, op->u.attention.scale);
+    if (dq.data) store_head(dq, row, w->n, t->head, width, b->dq, op->u.attention.scale, NULL);
 }
 
 FTH_PART(attention_bwd) {
@@ -148,12 +148,12 @@ FTH_PART(attention_bwd) {
             memset(b.dk, 0, sizeof(float) * (size_t)(t.k_len * ld));
             memset(b.dv, 0, sizeof(float) * (size_t)(t.k_len * ld));
         }
-        for (block w = {0}; w.first < t.q_len; w.first += Q_BLOCK) {
-            w.n = t.q_len - w.first < Q_BLOCK ? t.q_len - w.first : Q_BLOCK;
+        for (block w = {0}; w.first < t.q_len; w.first += w.n) {
+            w.n = block_size(w.first, t.q_len, causal);
             w.keys = causal ? w.first + w.n : t.k_len;
             query_block(ex, op, &t, &b, &w, keys, values);
         }
-        if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, op->u.attention.scale);
-        if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, 1);
+        if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, op->u.attention.scale, NULL);
+        if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, 1, NULL);
     }
 }

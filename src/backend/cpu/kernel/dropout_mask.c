@@ -32,24 +32,10 @@ inline_ __m512i upper_halves(__m512i x) {
     return _mm512_shuffle_epi32(x, (_MM_PERM_ENUM)0xf5);
 }
 
-static void whole_group(const place *p, uint64_t block, float *factor) {
-    const __m512i m0 = _mm512_set1_epi64(0xD2511F53), m1 = _mm512_set1_epi64(0xCD9E8D57);
-    __m512i c0 = _mm512_add_epi64(_mm512_set1_epi64((long long)block),
-                                  _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
-    __m512i c1 = _mm512_srli_epi64(c0, 32);
-    __m512i c2 = _mm512_set1_epi64(p->site), c3 = _mm512_set1_epi64(p->update);
-    uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
-#pragma GCC unroll 7
-    for (int round = 0; round < FTH_DROP_ROUNDS; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-        const __m512i p0 = _mm512_mul_epu32(c0, m0), p1 = _mm512_mul_epu32(c2, m1);
-        const __m512i key0 = _mm512_set1_epi32((int)k0), key1 = _mm512_set1_epi32((int)k1);
-        c0 = _mm512_ternarylogic_epi64(upper_halves(p1), c1, key0, 0x96); /* xor of three */
-        c2 = _mm512_ternarylogic_epi64(upper_halves(p0), c3, key1, 0x96);
-        c1 = p1;
-        c3 = p0;
-    }
-    const __m512i w01 = _mm512_mask_shuffle_epi32(c0, 0xaaaa, c1, (_MM_PERM_ENUM)0xa0);
-    const __m512i w23 = _mm512_mask_shuffle_epi32(c2, 0xaaaa, c3, (_MM_PERM_ENUM)0xa0);
+/* Factors of a group from the four words of its blocks. */
+inline_ void store_group(const place *p, const __m512i c[4], float *factor) {
+    const __m512i w01 = _mm512_mask_shuffle_epi32(c[0], 0xaaaa, c[1], (_MM_PERM_ENUM)0xa0);
+    const __m512i w23 = _mm512_mask_shuffle_epi32(c[2], 0xaaaa, c[3], (_MM_PERM_ENUM)0xa0);
     const __m512i threshold = _mm512_set1_epi16((short)p->threshold);
     const uint32_t even = _mm512_cmpge_epu16_mask(_mm512_unpacklo_epi64(w01, w23), threshold);
     const uint32_t odd = _mm512_cmpge_epu16_mask(_mm512_unpackhi_epi64(w01, w23), threshold);
@@ -59,6 +45,43 @@ static void whole_group(const place *p, uint64_t block, float *factor) {
         const uint32_t keep = (even >> 8 * i & 0xff) | (odd >> 8 * i & 0xff) << 8;
         _mm512_storeu_ps(factor + 16 * i, _mm512_maskz_mov_ps((__mmask16)keep, survivor));
     }
+}
+
+/* Some groups at once, since a round waits for its products. */
+inline_ void some_groups(const int n, const place *p, uint64_t block, float *factor) {
+    const __m512i m0 = _mm512_set1_epi64(0xD2511F53), m1 = _mm512_set1_epi64(0xCD9E8D57);
+    const __m512i count = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    __m512i c[2][4];
+#pragma GCC unroll 2
+    for (int i = 0; i < n; i++) {
+        c[i][0] = _mm512_add_epi64(_mm512_set1_epi64((long long)block + i * GROUP), count);
+        c[i][1] = _mm512_srli_epi64(c[i][0], 32);
+        c[i][2] = _mm512_set1_epi64(p->site);
+        c[i][3] = _mm512_set1_epi64(p->update);
+    }
+    uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
+#pragma GCC unroll 7
+    for (int round = 0; round < FTH_DROP_ROUNDS; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        const __m512i key0 = _mm512_set1_epi32((int)k0), key1 = _mm512_set1_epi32((int)k1);
+#pragma GCC unroll 2
+        for (int i = 0; i < n; i++) {
+            const __m512i p0 = _mm512_mul_epu32(c[i][0], m0), p1 = _mm512_mul_epu32(c[i][2], m1);
+            c[i][0] = _mm512_ternarylogic_epi64(upper_halves(p1), c[i][1], key0, 0x96); /* xor */
+            c[i][2] = _mm512_ternarylogic_epi64(upper_halves(p0), c[i][3], key1, 0x96);
+            c[i][1] = p1;
+            c[i][3] = p0;
+        }
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < n; i++) store_group(p, c[i], factor + i * GROUP * 8);
+}
+
+static void whole_group(const place *p, uint64_t block, float *factor) {
+    some_groups(1, p, block, factor);
+}
+
+static void two_groups(const place *p, uint64_t block, float *factor) {
+    some_groups(2, p, block, factor);
 }
 
 #elif defined(__AVX2__)
@@ -132,7 +155,66 @@ void FTH_NAME(drop_factors)(const fth_exec *ex, const fth_drop *drop, uint64_t e
         factor += head;
         n -= head;
     }
+#if defined(__AVX512F__)
+    for (; n >= 16 * GROUP; n -= 16 * GROUP, factor += 16 * GROUP, block += 2 * GROUP)
+        two_groups(&p, block, factor);
+#endif
     for (; n >= 8 * GROUP; n -= 8 * GROUP, factor += 8 * GROUP, block += GROUP)
         whole_group(&p, block, factor);
     for (; n > 0; n -= 8, factor += 8) within_block(&p, block++, 0, n < 8 ? (int)n : 8, factor);
+}
+
+/* n factors as bits. */
+static void to_bits(const float *restrict_ factor, int64_t n, uint8_t *restrict_ bits) {
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16) {
+        const __mmask16 kept = _mm512_cmp_ps_mask(v_load(factor + i), v_zero(), _CMP_NEQ_UQ);
+        memcpy(bits + i / 8, &kept, sizeof kept);
+    }
+#endif
+    for (; i < n; i += 8) {
+        const int64_t end = n - i < 8 ? n - i : 8;
+        unsigned byte = 0;
+        for (int64_t k = 0; k < end; k++) byte |= (unsigned)(factor[i + k] != 0) << k;
+        bits[i / 8] = (uint8_t)byte;
+    }
+}
+
+static void from_bits(const uint8_t *restrict_ bits, int64_t n, float survivor,
+                      float *restrict_ factor) {
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16) {
+        __mmask16 kept;
+        memcpy(&kept, bits + i / 8, sizeof kept);
+        v_store(factor + i, _mm512_maskz_mov_ps(kept, v_set(survivor)));
+    }
+#endif
+    for (; i < n; i++) factor[i] = bits[i / 8] >> (i % 8) & 1 ? survivor : 0.0f;
+}
+
+/* Rows of whole bytes without gaps are one long row. */
+static bool is_one_row(const fth_tensor *bits, int64_t width) {
+    return bits->ld * 8 == width;
+}
+
+void FTH_NAME(drop_to_bits)(const float *factor, int64_t width, const fth_tensor *bits,
+                            int64_t first, int64_t n) {
+    uint8_t *to = (uint8_t *)bits->data + first * bits->ld;
+    if (is_one_row(bits, width))
+        to_bits(factor, n * width, to);
+    else
+        for (int64_t i = 0; i < n; i++) to_bits(factor + i * width, width, to + i * bits->ld);
+}
+
+void FTH_NAME(drop_from_bits)(const fth_drop *drop, const fth_tensor *bits, int64_t first,
+                              int64_t n, int64_t width, float *factor) {
+    const uint8_t *from = (const uint8_t *)bits->data + first * bits->ld;
+    const float survivor = fth_drop_scale(drop->p);
+    if (is_one_row(bits, width))
+        from_bits(from, n * width, survivor, factor);
+    else
+        for (int64_t i = 0; i < n; i++)
+            from_bits(from + i * bits->ld, width, survivor, factor + i * width);
 }

@@ -19,35 +19,48 @@ static float word_factor(const fth_exec *ex, const fth_op *op, int64_t row) {
 
 FTH_SCRATCH(embed) {
     (void)capacity;
-    return threads_scratch_bytes(dev, g->value[op->out[EMBED_Y]].width);
+    return threads_scratch_bytes(dev, 2 * g->value[op->out[EMBED_Y]].width);
+}
+
+/* A token's row of the table as floats. */
+static void word_row(const fth_tensor *table, int64_t token, float *restrict_ out) {
+    if (table->dtype == REAL_DTYPE) {
+        const real *word = (const real *)table->data + token * table->ld;
+#pragma omp simd
+        for (int32_t i = 0; i < table->width; i++) out[i] = from_real(word[i]);
+    } else { /* the parameters themselves (weights.h) */
+        const float *word = (const float *)table->data + token * table->ld;
+#pragma omp simd
+        for (int32_t i = 0; i < table->width; i++) out[i] = from_real(to_real(word[i]));
+    }
 }
 
 FTH_PART(embed) {
     const fth_tensor *t = fth_arg(ex, op->out[EMBED_Y]), *pos = fth_arg(ex, op->in[EMBED_POS]);
-    const rows table = rows_of(ex, op->in[EMBED_TABLE]), y = rows_of(ex, op->out[EMBED_Y]);
+    const fth_tensor *table = fth_arg(ex, op->in[EMBED_TABLE]);
+    const rows y = rows_of(ex, op->out[EMBED_Y]);
     const fth_packed_side *side = &ex->batch.side[op->u.embed.side];
     const fth_drop *drop = &op->u.embed.drop;
     const int32_t width = t->width;
-    float *factor = thread_scratch(ex, team->thread, width); /* [d] */
+    float *factor = thread_scratch(ex, team->thread, 2 * width), *word = factor + width; /* [d] */
     const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int32_t i = 0; i < width; i++) factor[i] = 1;
     for (int64_t row = mine.begin; row < mine.end; row++) {
-        const real *word = table.data + side->ids[row] * table.ld;
         const float scale = word_factor(ex, op, row);
         const int64_t p = side->pos[row];
         real *out = y.data + row * y.ld;
+        word_row(table, side->ids[row], word);
         if (drop->p > 0) FTH_NAME(drop_factors)(ex, drop, drop_element(ex, t, row), width, factor);
         if (pos->dtype == FTH_F32) {
             const float *place = (const float *)pos->data + p * pos->ld;
 #pragma omp simd
             for (int32_t i = 0; i < width; i++)
-                out[i] = to_real(factor[i] * (scale * from_real(word[i]) + place[i]));
+                out[i] = to_real(factor[i] * (scale * word[i] + place[i]));
         } else {
             const uint16_t *place = (const uint16_t *)pos->data + p * pos->ld;
 #pragma omp simd
             for (int32_t i = 0; i < width; i++)
-                out[i] =
-                    to_real(factor[i] * (scale * from_real(word[i]) + bf16_to_float(place[i])));
+                out[i] = to_real(factor[i] * (scale * word[i] + bf16_to_float(place[i])));
         }
     }
 }

@@ -23,10 +23,11 @@ void FTH_NAME(adam)(const fth_arenas *a, const fth_adam *args, const fth_team *t
         const int64_t n = range->end - range->begin;
         const int64_t begin = mine.begin > before ? mine.begin - before : 0;
         const int64_t end = mine.end - before < n ? mine.end - before : n;
+        const adam_numbers numbers = adam_numbers_of(args, args->lr * (double)range->lr_scale);
         for (int64_t i = begin; i < end; i += ADAM_STRETCH) {
             const stretch s =
                 stretch_of(a, range, i, end - i < ADAM_STRETCH ? end - i : ADAM_STRETCH);
-            adam_stretch(&s, args, args->lr * (double)range->lr_scale);
+            adam_stretch(&s, &numbers);
         }
         before += n;
     }

@@ -54,7 +54,8 @@ static void set_term(float *restrict_ z, const term *t, int64_t row, int32_t wid
 /* What the kernels of this file work on. */
 typedef struct join {
     term x, f, e;
-    const fth_drop *drop; /* NULL: none */
+    const fth_drop *drop;   /* NULL: none */
+    const fth_tensor *kept; /* where its bits go for the backward; NULL: not wanted */
     rows z, y;
     full_rows stats;
     const float *gain, *bias; /* [d]; NULL: no LN */
@@ -73,6 +74,8 @@ static join join_of(const fth_exec *ex, const fth_op *op) {
         j.e = term_of(ex, op->in[JOIN_E], &op->u.join.c, op->in[JOIN_C]);
         j.z = rows_of(ex, op->out[JOIN_Z]);
         if (j.f.value.data && op->u.join.drop.p > 0) j.drop = &op->u.join.drop;
+        if (j.drop) j.kept = fth_arg(ex, op->out[JOIN_KEPT]);
+        if (j.kept && !j.kept->data) j.kept = NULL; /* nobody reads it */
     }
     if (op->kind != FTH_KIND_join) {
         j.y = rows_of(ex, op->out[JOIN_Y]);
@@ -83,76 +86,88 @@ static join join_of(const fth_exec *ex, const fth_op *op) {
     return j;
 }
 
-/* z = r x + a D(f) of whole vectors, the sum of most methods, in one pass. factor: [d] or NULL. */
-static void plain_sum(const join *j, int64_t row, const float *restrict_ factor,
-                      float *restrict_ z) {
-    const real *restrict_ x = j->x.value.data + row * j->x.value.ld;
-    const real *restrict_ f = j->f.value.data + row * j->f.value.ld;
+/* Does z consist of r x + a D(f) alone, in whole vectors, as in most methods? */
+static bool is_plain(const join *j) {
+    return j->f.value.data && !j->e.value.data && !j->x.vector && !j->f.vector &&
+           j->width % VW == 0;
+}
+
+/* ---- rows ----
+ * Four at a time, so that their sums and what follows from them take as long as one row's. `width` is
+ * j->width; thin rows get it as a constant, and then z never leaves the registers. */
+
+/* z in one pass. factor: [d] or NULL; what is kept of z is what the norm sees. */
+inline_ void plain_sum(const int32_t width, const join *j, int64_t row, const float *factor,
+                       float *restrict_ z) {
+    const real *x = j->x.value.data + row * j->x.value.ld;
+    const real *f = j->f.value.data + row * j->f.value.ld;
+    real *out = j->z.data ? j->z.data + row * j->z.ld : NULL;
     const vf r = v_set(j->x.scale), a = v_set(j->f.scale);
-    if (factor) {
-        for (int32_t i = 0; i < j->width; i += VW) {
-            const vf kept = v_mul(v_mul(a, v_load(factor + i)), v_load_real(f + i));
-            v_store(z + i, v_fma(r, v_load_real(x + i), kept));
-        }
-    } else {
-        for (int32_t i = 0; i < j->width; i += VW)
-            v_store(z + i, v_fma(r, v_load_real(x + i), v_mul(a, v_load_real(f + i))));
+#pragma GCC unroll 4
+    for (int32_t i = 0; i < width; i += VW) {
+        const vf by = factor ? v_mul(a, v_load(factor + i)) : a;
+        const vf sum = v_fma(r, v_load_real(x + i), v_mul(by, v_load_real(f + i)));
+        v_store(z + i, out ? v_keep_real(out + i, sum) : sum);
     }
 }
 
-/* z of one row. */
-static void sum_row(const join *j, int64_t row, const float *factor, float *z) {
-    const bool plain = j->f.value.data && !j->e.value.data && !j->x.vector && !j->f.vector;
-    if (plain && j->width % VW == 0) {
-        plain_sum(j, row, factor, z);
-    } else {
-        set_term(z, &j->x, row, j->width);
-        if (j->f.value.data) add_term(z, &j->f, row, factor, j->width);
-        if (j->e.value.data) add_term(z, &j->e, row, NULL, j->width);
-    }
+/* The same, whatever z consists of. */
+static void any_sum(const join *j, int64_t row, const float *factor, float *restrict_ z) {
+    set_term(z, &j->x, row, j->width);
+    if (j->f.value.data) add_term(z, &j->f, row, factor, j->width);
+    if (j->e.value.data) add_term(z, &j->e, row, NULL, j->width);
     if (!j->z.data) return;
     real *out = j->z.data + row * j->z.ld;
     int32_t i = 0;
-    for (; i + VW <= j->width; i += VW) {
-        v_store_real(out + i, v_load(z + i));
-        v_store(z + i, v_load_real(out + i)); /* what is kept of z is what the norm sees */
-    }
+    for (; i + VW <= j->width; i += VW) v_store(z + i, v_keep_real(out + i, v_load(z + i)));
     for (; i < j->width; i++) z[i] = from_real(out[i] = to_real(z[i]));
 }
 
-/* The sum of z, or of (z - mean)^2. */
-static float sum_of(const float *restrict_ z, int32_t width) {
-    vf sum = v_zero();
-    int32_t i = 0;
-    for (; i + VW <= width; i += VW) sum = v_add(sum, v_load(z + i));
-    float rest = 0;
-    for (; i < width; i++) rest += z[i];
-    return v_sum(sum) + rest;
-}
-
-static float squares_of(const float *restrict_ z, float mean, int32_t width) {
-    vf sum = v_zero();
-    int32_t i = 0;
-    for (; i + VW <= width; i += VW) {
-        const vf x = v_add(v_load(z + i), v_set(-mean));
-        sum = v_fma(x, x, sum);
+/* The means of z [4, d], or of (z - mean)^2. */
+inline_ v4 means_of(const int32_t width, const float *restrict_ z) {
+    vf sum[4];
+    v4 rest = {0};
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) {
+        int32_t i = 0;
+        sum[r] = v_zero();
+#pragma GCC unroll 4
+        for (; i + VW <= width; i += VW) sum[r] = v_add(sum[r], v_load(z + r * width + i));
+        for (; i < width; i++) rest[r] += z[r * width + i];
     }
-    float rest = 0;
-    for (; i < width; i++) rest += (z[i] - mean) * (z[i] - mean);
-    return v_sum(sum) + rest;
+    return (v_four_sums(sum) + rest) / (float)width;
 }
 
-static void normalise(const join *j, const float *restrict_ z, int64_t row) {
-    const int32_t width = j->width;
-    const float mean = sum_of(z, width) / (float)width;
-    const float rstd = 1.0f / sqrtf(squares_of(z, mean, width) / (float)width + j->eps);
+inline_ v4 variances_of(const int32_t width, const float *restrict_ z, v4 mean) {
+    vf sum[4];
+    v4 rest = {0};
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) {
+        int32_t i = 0;
+        sum[r] = v_zero();
+#pragma GCC unroll 4
+        for (; i + VW <= width; i += VW) {
+            const vf x = v_add(v_load(z + r * width + i), v_set(-mean[r]));
+            sum[r] = v_fma(x, x, sum[r]);
+        }
+        for (; i < width; i++) {
+            const float x = z[r * width + i] - mean[r];
+            rest[r] += x * x;
+        }
+    }
+    return (v_four_sums(sum) + rest) / (float)width;
+}
+
+inline_ void put_row(const int32_t width, const join *j, const float *restrict_ z, int64_t row,
+                     float mean, float rstd) {
+    const float *gain = j->gain, *bias = j->bias;
+    real *y = j->y.data + row * j->y.ld;
     if (j->stats.data) {
         j->stats.data[row * j->stats.ld] = mean;
         j->stats.data[row * j->stats.ld + 1] = rstd;
     }
-    real *restrict_ y = j->y.data + row * j->y.ld;
-    const float *restrict_ gain = j->gain, *restrict_ bias = j->bias;
     int32_t i = 0;
+#pragma GCC unroll 4
     for (; i + VW <= width; i += VW) {
         const vf xhat = v_mul(v_add(v_load(z + i), v_set(-mean)), v_set(rstd));
         v_store_real(y + i, v_fma(xhat, v_load(gain + i), v_load(bias + i)));
@@ -160,25 +175,80 @@ static void normalise(const join *j, const float *restrict_ z, int64_t row) {
     for (; i < width; i++) y[i] = to_real((z[i] - mean) * rstd * gain[i] + bias[i]);
 }
 
+/* Norms of rows [first, first + n), n <= 4. */
+inline_ void normalise(const int32_t width, const join *j, const float *restrict_ z, int64_t first,
+                       const int n) {
+    const v4 mean = means_of(width, z);
+    const v4 rstd = 1.0f / v4_sqrt(variances_of(width, z, mean) + j->eps);
+#pragma GCC unroll 4
+    for (int r = 0; r < n; r++) put_row(width, j, z + r * width, first + r, mean[r], rstd[r]);
+}
+
+/* Four rows of a constant width. factor: [4, d] or NULL. */
+enum { THIN = 64 };
+static void thin_rows(const join *j, int64_t first, const float *factor) {
+    const join own = *j; /* a copy, which no store of a row can change */
+    float z[4 * THIN];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) {
+        float *at = z + r * THIN;
+        if (own.f.value.data) {
+            plain_sum(THIN, &own, first + r, factor ? factor + r * THIN : NULL, at);
+        } else {
+            const real *x = own.x.value.data + (first + r) * own.x.value.ld;
+#pragma GCC unroll 4
+            for (int i = 0; i < THIN; i += VW)
+                v_store(at + i, v_mul(v_set(own.x.scale), v_load_real(x + i)));
+        }
+    }
+    normalise(THIN, &own, z, first, 4);
+}
+
+/* A thread's z [4, d] and factors [at once, d]. */
+static int64_t thread_floats(int32_t width) {
+    return (4 + drop_rows_at_once(width)) * width;
+}
+
 FTH_SCRATCH(join) {
     (void)capacity;
-    const int32_t width = g->value[op->in[JOIN_X]].width;
-    return threads_scratch_bytes(dev, width + drop_rows_at_once(width) * width);
+    return threads_scratch_bytes(dev, thread_floats(g->value[op->in[JOIN_X]].width));
+}
+
+/* Rows [first, first + n) in fours. factor: [n, d] or NULL; z: a place for [4, d]. */
+static void join_rows(const join *j, int64_t first, int64_t n, const float *factor, float *z) {
+    const bool plain = is_plain(j), norms = j->gain && j->y.data;
+    const bool thin = j->width == THIN && norms && (plain || !(j->f.value.data || j->x.vector));
+    for (int64_t i = 0; i < n; i += 4) {
+        const int64_t left = n - i < 4 ? n - i : 4;
+        const float *drawn = factor ? factor + i * j->width : NULL;
+        if (thin && left == 4) {
+            thin_rows(j, first + i, drawn);
+            continue;
+        }
+        for (int64_t r = 0; r < left; r++) {
+            const float *by = drawn ? drawn + r * j->width : NULL;
+            if (plain)
+                plain_sum(j->width, j, first + i + r, by, z + r * j->width);
+            else
+                any_sum(j, first + i + r, by, z + r * j->width);
+        }
+        if (norms) normalise(j->width, j, z, first + i, (int)left);
+    }
 }
 
 static void join_part(fth_exec *ex, const fth_op *op, const fth_team *team) {
     const fth_tensor *t = fth_arg(ex, op->in[JOIN_X]);
     const join j = join_of(ex, op);
     const int64_t at_once = drop_rows_at_once(j.width);
-    float *z = thread_scratch(ex, team->thread, j.width + at_once * j.width); /* [d] */
-    float *factor = z + j.width;                                              /* [at_once, d] */
+    float *z = thread_scratch(ex, team->thread, thread_floats(j.width)), *factor = z + 4 * j.width;
     const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
-    for (int64_t row = mine.begin; row < mine.end; row++) {
-        const int64_t k = (row - mine.begin) % at_once, left = mine.end - row;
-        if (j.drop && k == 0) FTH_NAME(drop_factors)
-        (ex, j.drop, drop_element(ex, t, row), (left < at_once ? left : at_once) * j.width, factor);
-        sum_row(&j, row, j.drop ? factor + k * j.width : NULL, z);
-        if (j.gain && j.y.data) normalise(&j, z, row);
+    memset(z, 0, sizeof *z * (size_t)(4 * j.width)); /* rows that the last four lack */
+    for (int64_t row = mine.begin; row < mine.end; row += at_once) {
+        const int64_t n = mine.end - row < at_once ? mine.end - row : at_once;
+        if (j.drop)
+            FTH_NAME(drop_factors)(ex, j.drop, drop_element(ex, t, row), n * j.width, factor);
+        if (j.kept) FTH_NAME(drop_to_bits)(factor, j.width, j.kept, row, n);
+        join_rows(&j, row, n, j.drop ? factor : NULL, z);
     }
 }
 

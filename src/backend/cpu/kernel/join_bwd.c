@@ -24,9 +24,10 @@ typedef struct join_bwd {
     branch b[3]; /* of x, f, e */
     rows dy, dz, z;
     full_rows stats;
-    const float *gain;    /* [d]; NULL: no LN */
-    float *dgain, *dbias; /* [d] */
-    const fth_drop *drop; /* NULL: none */
+    const float *gain;      /* [d]; NULL: no LN */
+    float *dgain, *dbias;   /* [d] */
+    const fth_drop *drop;   /* NULL: none */
+    const fth_tensor *kept; /* bits that the forward has drawn; NULL: draw them again */
     int32_t width;
 } join_bwd;
 
@@ -62,6 +63,7 @@ static join_bwd join_bwd_of(const fth_exec *ex, const fth_op *op) {
     j.b[1] = branch_of(ex, op, &op->u.join.a, 1);
     j.b[2] = branch_of(ex, op, &op->u.join.c, 2);
     if (op->u.join.drop.p > 0 && (j.b[1].out.data || j.b[1].grad)) j.drop = &op->u.join.drop;
+    if (j.drop) j.kept = fth_arg(ex, op->in[JOIN_BWD_KEPT]);
     return j;
 }
 
@@ -146,6 +148,81 @@ static void branch_row(const branch *b, int64_t row, const float *restrict_ dz,
         out[i] = to_real(scale * (vector ? vector[i] : 1.0f) * (factor ? factor[i] : 1.0f) * dz[i]);
 }
 
+/* ---- thin rows: two at a time in registers ---- */
+
+enum { THIN = 64 };
+
+/* Is it the backward of LN(r x + a D(f)) of thin rows, without learned coefficients? */
+static bool is_thin(const join_bwd *j) {
+    bool plain = j->gain && !j->b[2].out.data;
+    for (int b = 0; b < 3; b++) plain = plain && !j->b[b].vector && !j->b[b].grad;
+    return plain && j->width == THIN;
+}
+
+/* A row's dy and z. */
+typedef struct thin_row {
+    vf g[THIN / VW], z[THIN / VW];
+    float mean, rstd;
+} thin_row;
+
+inline_ thin_row load_row(const join_bwd *j, int64_t row) {
+    const real *dy = j->dy.data + row * j->dy.ld, *z = j->z.data + row * j->z.ld;
+    thin_row t = {.mean = j->stats.data[row * j->stats.ld],
+                  .rstd = j->stats.data[row * j->stats.ld + 1]};
+#pragma GCC unroll 16
+    for (int i = 0; i < THIN / VW; i++) {
+        t.g[i] = v_load_real(dy + i * VW);
+        t.z[i] = v_load_real(z + i * VW);
+    }
+    return t;
+}
+
+/* Outputs of one row from dz = u rstd - z b - c (norm_row). */
+inline_ void put_row(const join_bwd *j, int64_t row, const thin_row *t, row_means m,
+                     const float *factor) {
+    const real *more = j->dz.data ? j->dz.data + row * j->dz.ld : NULL;
+    real *dx = j->b[0].out.data ? j->b[0].out.data + row * j->b[0].out.ld : NULL;
+    real *df = j->b[1].out.data ? j->b[1].out.data + row * j->b[1].out.ld : NULL;
+    const float b = t->rstd * t->rstd * m.uz, c = t->rstd * m.u - t->mean * b;
+#pragma GCC unroll 16
+    for (int i = 0; i < THIN / VW; i++) {
+        const vf u = v_mul(v_mul(t->g[i], v_load(j->gain + i * VW)), v_set(t->rstd));
+        vf dz = v_add(v_fma(t->z[i], v_set(-b), u), v_set(-c));
+        if (more) dz = v_add(dz, v_load_real(more + i * VW));
+        if (dx) v_store_real(dx + i * VW, v_mul(dz, v_set(j->b[0].scale)));
+        if (!df) continue;
+        const vf branch_dz = v_mul(dz, v_set(j->b[1].scale));
+        v_store_real(df + i * VW, factor ? v_mul(branch_dz, v_load(factor + i * VW)) : branch_dz);
+    }
+}
+
+/* Rows first and first + 1. factor: [2, d] or NULL. */
+static void thin_pair(const join_bwd *j, int64_t first, const float *factor, float *sums) {
+    const join_bwd own = *j; /* a copy, which no store of a row can change */
+    const thin_row t[2] = {load_row(&own, first), load_row(&own, first + 1)};
+    float *dgain = sums + SUM_GAIN * THIN, *dbias = sums + SUM_BIAS * THIN;
+    vf sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()}; /* u and u xhat of both */
+#pragma GCC unroll 16
+    for (int i = 0; i < THIN / VW; i++) {
+        const vf gain = v_load(own.gain + i * VW);
+        vf gains = v_load(dgain + i * VW), biases = v_load(dbias + i * VW);
+#pragma GCC unroll 2
+        for (int r = 0; r < 2; r++) {
+            const vf g = t[r].g[i], u = v_mul(g, gain);
+            const vf xhat = v_mul(v_add(t[r].z[i], v_set(-t[r].mean)), v_set(t[r].rstd));
+            gains = v_fma(g, xhat, gains);
+            biases = v_add(g, biases);
+            sum[2 * r] = v_add(sum[2 * r], u);
+            sum[2 * r + 1] = v_fma(u, xhat, sum[2 * r + 1]);
+        }
+        v_store(dgain + i * VW, gains);
+        v_store(dbias + i * VW, biases);
+    }
+    const v4 mean = v_four_sums(sum) / (float)THIN;
+    put_row(&own, first, &t[0], (row_means){mean[0], mean[1]}, factor);
+    put_row(&own, first + 1, &t[1], (row_means){mean[2], mean[3]}, factor ? factor + THIN : NULL);
+}
+
 /* Adds what the threads summed to the gradients; the columns are shared among them. */
 static void reduce(const fth_exec *ex, const join_bwd *j, const fth_team *team, int64_t floats) {
     const int32_t width = j->width;
@@ -182,29 +259,41 @@ FTH_SCRATCH(join_bwd) {
     return threads_scratch_bytes(dev, thread_floats(g->value[shape].width));
 }
 
+/* Row by row. factor: [d] or NULL; dz: a place for [d]. */
+static void any_row(const join_bwd *j, int64_t row, const float *factor, float *restrict_ dz,
+                    float *sums) {
+    const int32_t width = j->width;
+    if (j->gain) {
+        norm_row(j, row, dz, sums);
+    } else {
+        const real *in = j->dz.data + row * j->dz.ld;
+#pragma omp simd
+        for (int32_t i = 0; i < width; i++) dz[i] = from_real(in[i]);
+    }
+    for (int b = 0; b < 3; b++)
+        branch_row(&j->b[b], row, dz, b == 1 ? factor : NULL, sums + (SUM_R + b) * width, width);
+}
+
 static void join_bwd_part(fth_exec *ex, const fth_op *op, const fth_team *team) {
     const join_bwd j = join_bwd_of(ex, op);
     const fth_tensor *t = fth_arg(ex, op->in[j.gain ? JOIN_BWD_DY : JOIN_BWD_DZ]);
     const int32_t width = j.width;
     const int64_t at_once = drop_rows_at_once(width), floats = thread_floats(width);
+    const bool thin = is_thin(&j);
     float *sums = thread_scratch(ex, team->thread, floats);  /* [N_SUMS, d] */
     float *dz = sums + N_SUMS * width, *factor = dz + width; /* [d], [at_once, d] */
     memset(sums, 0, sizeof *sums * (size_t)(N_SUMS * width));
     const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
-    for (int64_t row = mine.begin; row < mine.end; row++) {
-        const int64_t k = (row - mine.begin) % at_once, left = mine.end - row;
-        if (j.drop && k == 0) FTH_NAME(drop_factors)
-        (ex, j.drop, drop_element(ex, t, row), (left < at_once ? left : at_once) * width, factor);
-        if (j.gain) {
-            norm_row(&j, row, dz, sums);
-        } else {
-            const real *in = j.dz.data + row * j.dz.ld;
-#pragma omp simd
-            for (int32_t i = 0; i < width; i++) dz[i] = from_real(in[i]);
-        }
-        for (int b = 0; b < 3; b++)
-            branch_row(&j.b[b], row, dz, j.drop && b == 1 ? factor + k * width : NULL,
-                       sums + (SUM_R + b) * width, width);
+    for (int64_t row = mine.begin; row < mine.end; row += at_once) {
+        const int64_t n = mine.end - row < at_once ? mine.end - row : at_once;
+        if (j.kept)
+            FTH_NAME(drop_from_bits)(j.drop, j.kept, row, n, width, factor);
+        else if (j.drop)
+            FTH_NAME(drop_factors)(ex, j.drop, drop_element(ex, t, row), n * width, factor);
+        int64_t i = 0;
+        for (; thin && i + 2 <= n; i += 2)
+            thin_pair(&j, row + i, j.drop ? factor + i * width : NULL, sums);
+        for (; i < n; i++) any_row(&j, row + i, j.drop ? factor + i * width : NULL, dz, sums);
     }
     fth_team_wait(team);
     reduce(ex, &j, team, floats);

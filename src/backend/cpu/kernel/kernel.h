@@ -153,6 +153,12 @@ static inline int64_t threads_scratch_bytes(const fth_device *dev, int64_t float
 void FTH_NAME(drop_factors)(const fth_exec *ex, const fth_drop *drop, uint64_t e, int64_t n,
                             float *restrict_ factor);
 
+/* Factors [n, d] as rows [first, first + n) of bits, eight to a byte, the first lowest, and back. */
+void FTH_NAME(drop_to_bits)(const float *factor, int64_t width, const fth_tensor *bits,
+                            int64_t first, int64_t n);
+void FTH_NAME(drop_from_bits)(const fth_drop *drop, const fth_tensor *bits, int64_t first,
+                              int64_t n, int64_t width, float *factor);
+
 /* The first element of a row of a value, by dropout.h's count. */
 static inline uint64_t drop_element(const fth_exec *ex, const fth_tensor *t, int64_t row) {
     const int64_t base = t->extent == FTH_ROWS_SRC   ? ex->step.row_base[FTH_SRC]
@@ -161,9 +167,10 @@ static inline uint64_t drop_element(const fth_exec *ex, const fth_tensor *t, int
     return (uint64_t)(base + row) * (uint64_t)t->width;
 }
 
-/* Rows whose dropout is drawn at once, so that thin rows still fill the vectors. */
+/* Rows whose dropout is drawn at once, so that thin rows still fill the vectors: fours of them. */
 static inline int64_t drop_rows_at_once(int32_t width) {
-    return width >= 512 ? 1 : 512 / width + 1;
+    const int64_t enough = (511 + width) / width;
+    return (enough + 3) / 4 * 4;
 }
 
 #endif

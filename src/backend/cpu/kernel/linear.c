@@ -3,11 +3,17 @@
  * multiply-add units. */
 #include "backend/cpu/kernel/gemm_panels.h"
 #include "backend/cpu/kernel/linear_int8.h"
+#include "backend/cpu/kernel/weights.h"
 
 /* Bytes of scratch that each thread has for itself. */
 static int64_t own_bytes(void) {
     const int64_t whole = FTH_NAME(gemm_own_bytes)(), panels = FTH_NAME(gemm_panels_bytes)();
     return panels > whole ? panels : whole;
+}
+
+/* Where the matrix of a product is made: behind what the threads have for themselves. */
+static rows weights_of(const fth_exec *ex, fth_val v, const fth_team *team) {
+    return weights_in(ex, v, (char *)ex->scratch + ex->device->threads * own_bytes(), team);
 }
 
 /* Gradients of thin maps: threads share the rows instead of dW, since each has those rows in its
@@ -29,6 +35,9 @@ FTH_SCRATCH(linear) {
         const int64_t m = g->value[op->in[LINEAR_DW_DY]].width;
         const int64_t n = g->value[op->in[LINEAR_DW_X]].width;
         if (is_thin(dev, m, n)) bytes += threads_scratch_bytes(dev, thin_floats(m, n));
+    } else {
+        bytes +=
+            weights_bytes(dev, g, op->in[op->kind == FTH_KIND_linear ? LINEAR_W : LINEAR_DX_W]);
     }
     if (op->kind != FTH_KIND_linear || !((const fth_cpu *)dev)->int8) return bytes;
     const fth_value *x = &g->value[op->in[LINEAR_X]];
@@ -39,17 +48,16 @@ FTH_SCRATCH(linear) {
 
 FTH_PART(linear) {
     const fth_tensor *x = fth_arg(ex, op->in[LINEAR_X]), *w = fth_arg(ex, op->in[LINEAR_W]);
-    const gemm g = {.m = fth_rows_now(ex, x),
-                    .n = w->rows,
-                    .k = w->width,
-                    .a = rows_of(ex, op->in[LINEAR_X]),
-                    .b = rows_of(ex, op->in[LINEAR_W]),
-                    .b_by_column = true,
-                    .bias = vector_of(ex, op->in[LINEAR_B]),
-                    .act = op->u.linear.act,
-                    .pre = rows_of(ex, op->out[LINEAR_PRE]),
-                    .c = rows_of(ex, op->out[LINEAR_Y]),
-                    .pairs = pairs_of(ex)};
+    gemm g = {.m = fth_rows_now(ex, x),
+              .n = w->rows,
+              .k = w->width,
+              .a = rows_of(ex, op->in[LINEAR_X]),
+              .b_by_column = true,
+              .bias = vector_of(ex, op->in[LINEAR_B]),
+              .act = op->u.linear.act,
+              .pre = rows_of(ex, op->out[LINEAR_PRE]),
+              .c = rows_of(ex, op->out[LINEAR_Y]),
+              .pairs = pairs_of(ex)};
     const fth_int8 *int8 = fth_packed_int8(ex, op->in[LINEAR_W]);
     const void *panels = fth_packed_panels(ex, op->in[LINEAR_W]);
     if (int8)
@@ -57,8 +65,10 @@ FTH_PART(linear) {
     else if (panels &&
              (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack than to multiply */
         FTH_NAME(gemm_panels)(&g, panels, team, (char *)ex->scratch + team->thread * own_bytes());
-    else
+    else {
+        g.b = weights_of(ex, op->in[LINEAR_W], team);
         gemm_in_scratch(ex, &g, team);
+    }
 }
 
 FTH_PART(linear_dx) {
@@ -67,7 +77,7 @@ FTH_PART(linear_dx) {
                     .n = w->width,
                     .k = w->rows,
                     .a = rows_of(ex, op->in[LINEAR_DX_DY]),
-                    .b = rows_of(ex, op->in[LINEAR_DX_W]),
+                    .b = weights_of(ex, op->in[LINEAR_DX_W], team),
                     .addend = rows_of(ex, op->in[LINEAR_DX_ADDEND]),
                     .saved = rows_of(ex, op->in[LINEAR_DX_SAVED]),
                     .act = op->in[LINEAR_DX_SAVED] ? op->u.linear.act : FTH_ACT_NONE,

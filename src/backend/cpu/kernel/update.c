@@ -24,12 +24,12 @@ static void put_roots(const fth_exec *ex, const fth_op *op, const double *parts,
 }
 
 /* One stretch; where its gradient is not finite it stays as it is. */
-static void update_stretch(const stretch *s, const fth_adam *args, double lr, bool watched,
-                           double *sums) {
+static void update_stretch(const stretch *s, const fth_adam *args, double lr,
+                           const adam_numbers *numbers, bool watched, double *sums) {
     memset(sums, 0, sizeof *sums * FTH_RANGE_SUMS);
     sums[FTH_RANGE_GRAD] = square_sum(s->grad, s->n);
     const bool moves = lr >= 0 && isfinite(sums[FTH_RANGE_GRAD]);
-    if (moves) adam_stretch(s, args, lr);
+    if (moves) adam_stretch(s, numbers);
     if (watched) change_sums(s, args, moves ? lr : 0, sums);
 }
 
@@ -43,6 +43,7 @@ FTH_PART(update) {
     args.grad_scale = 1;
     const bool moves = args.update > 0 && isfinite(vector_of(ex, op->in[UPDATE_LOSS])[0]);
     const double lr = moves ? args.lr * (double)ex->step.rate[op->u.update.rate] : -1;
+    const adam_numbers numbers = adam_numbers_of(&args, lr);
     const fth_share mine = fth_team_share(team, n, ADAM_STRETCH);
     for (int64_t i = mine.begin; i < mine.end; i += ADAM_STRETCH) {
         const stretch s = {.p = master + i,
@@ -51,7 +52,7 @@ FTH_PART(update) {
                            .grad = (const float *)grad->data + i,
                            .w = (void *)weights == (void *)master ? NULL : weights + i,
                            .n = n - i < ADAM_STRETCH ? n - i : ADAM_STRETCH};
-        update_stretch(&s, &args, lr, op->u.update.watched,
+        update_stretch(&s, &args, lr, &numbers, op->u.update.watched,
                        parts + i / ADAM_STRETCH * FTH_RANGE_SUMS);
     }
     if (stretches > 1) fth_team_wait(team);

@@ -262,17 +262,44 @@ inline_ vf v_load_real(const uint16_t *p) {
                     (int)((unsigned)p[2] << 16), (int)((unsigned)p[3] << 16)};
 #endif
 }
-/* VW floats as bf16: nearest, ties to even; a NaN stays one. */
-inline_ void v_store_real(uint16_t *p, vf x) {
-    const vi bits = (vi)x, is_nan = x != x;
-    const vi rounded = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
-    const vi chosen = (rounded & ~is_nan) | (quiet & is_nan);
+/* VW floats as bf16, each in the upper half of its lane: nearest, ties to even; a NaN stays one. */
+inline_ vi v_rounded(vf x) {
 #if defined(__AVX512F__)
-    _mm256_storeu_si256((__m256i *)p,
-                        _mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)chosen, 16)));
+    const __m512i bits = _mm512_castps_si512(x), one = _mm512_set1_epi32(1);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
+    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    return (vi)_mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits,
+                                    _mm512_set1_epi32(0x400000));
 #else
-    for (int i = 0; i < VW; i++) p[i] = (uint16_t)((uint32_t)chosen[i] >> 16);
+    const vi bits = (vi)x, is_nan = x != x;
+    const vi up = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
+    return (up & ~is_nan) | (quiet & is_nan);
 #endif
+}
+/* The upper halves of all lanes. */
+inline_ void v_store_upper(uint16_t *p, vi x) {
+#if defined(__AVX512BW__)
+    const __m512i odd = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x1f001d, 0x1b0019, 0x170015,
+                                         0x130011, 0xf000d, 0xb0009, 0x70005, 0x30001);
+    const __m512i upper =
+        _mm512_permutexvar_epi16(odd, (__m512i)x); /* one step less than vpmovdw */
+    _mm256_storeu_si256((__m256i *)p, _mm512_castsi512_si256(upper));
+#elif defined(__AVX2__)
+    const __m256i low = _mm256_srli_epi32((__m256i)x, 16);
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(low),
+                                                    _mm256_extracti128_si256(low, 1)));
+#else
+    for (int i = 0; i < VW; i++) p[i] = (uint16_t)((uint32_t)x[i] >> 16);
+#endif
+}
+inline_ void v_store_real(uint16_t *p, vf x) {
+    v_store_upper(p, v_rounded(x));
+}
+/* The same; returns what has been stored. */
+inline_ vf v_keep_real(uint16_t *p, vf x) {
+    const vi rounded = v_rounded(x);
+    v_store_upper(p, rounded);
+    return (vf)(rounded & (int32_t)0xffff0000);
 }
 #else
 inline_ vf v_load_real(const float *p) {
@@ -281,7 +308,45 @@ inline_ vf v_load_real(const float *p) {
 inline_ void v_store_real(float *p, vf x) {
     v_store(p, x);
 }
+inline_ vf v_keep_real(float *p, vf x) {
+    v_store(p, x);
+    return x;
+}
 #endif
+
+/* ---- four rows at a time: their sums and what follows from them take as long as one row's ---- */
+
+typedef float v4 __attribute__((vector_size(16)));
+
+/* x in four lanes, added up in v_sum's order. */
+inline_ v4 v_fold(vf x) {
+#if defined(__AVX512F__)
+    const __m256 two = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    return _mm_add_ps(_mm256_castps256_ps128(two), _mm256_extractf128_ps(two, 1));
+#elif defined(__AVX2__)
+    return _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+#else
+    return x;
+#endif
+}
+/* The sums of four vectors, bit for bit v_sum's. */
+inline_ v4 v_four_sums(const vf x[4]) {
+    typedef int32_t i4 __attribute__((vector_size(16)));
+    const v4 a = v_fold(x[0]), b = v_fold(x[1]), c = v_fold(x[2]), d = v_fold(x[3]);
+    const i4 low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, left = {0, 1, 4, 5}, right = {2, 3, 6, 7};
+    /* lanes 0 and 2, and 1 and 3, of each */
+    const v4 ab = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high);
+    const v4 cd = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high);
+    return __builtin_shuffle(ab, cd, left) + __builtin_shuffle(ab, cd, right);
+}
+inline_ v4 v4_sqrt(v4 x) {
+#if defined(__AVX2__)
+    return _mm_sqrt_ps(x);
+#else
+    for (int i = 0; i < 4; i++) x[i] = __builtin_sqrtf(x[i]);
+    return x;
+#endif
+}
 
 /* Up to whole vectors. */
 inline_ int64_t v_round(int64_t n) {

@@ -5,6 +5,7 @@
 #include "backend/cpu/kernel/gemm.h"
 
 #include "backend/cpu/kernel/math.h"
+#include "backend/cpu/kernel/weights.h"
 
 enum {
     LOGIT_BYTES = 4 << 20, /* of a chunk, about: they stay in the caches; */
@@ -36,7 +37,7 @@ static layout layout_of(int64_t n_rows, int64_t vocab, int threads) {
 FTH_SCRATCH(xent) {
     const fth_value *x = &g->value[op->in[XENT_X]], *w = &g->value[op->in[XENT_W]];
     const int64_t n = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
-    return layout_of(n, w->rows, dev->threads).bytes;
+    return layout_of(n, w->rows, dev->threads).bytes + weights_bytes(dev, g, op->in[XENT_W]);
 }
 
 /* Two sums of a thread, in a cache line of its own. */
@@ -44,45 +45,62 @@ typedef struct losses {
     double loss, nll, unused[6];
 } losses;
 
-/* One row: its loss, and the gradient of its logits (before smoothing's constants are known, all of
- * it is softmax - q). */
+/* What the targets are (METHODS A.6). */
 typedef struct smoothing {
     double target, other; /* q of the target, q of every other */
     float scale;          /* of the gradient */
     int64_t vocab;
 } smoothing;
 
-static void row_loss(const smoothing *q, const float *restrict_ z, int32_t target, float *lse,
-                     losses *sum, float *nll) {
-    float highest = -INFINITY, exps = 0;
+/* A row's logits z become their exponentials less the highest's; returns what makes them
+ * probabilities. */
+static float row_loss(const smoothing *q, float *restrict_ z, int32_t target, losses *sum,
+                      float *nll) {
+    const int64_t n = q->vocab, whole = n / VW * VW;
+    const float of_target = z[target];
+    vf most = v_set(-INFINITY), other = most;
+    int64_t v = 0;
+    for (; v + 2 * VW <= whole; v += 2 * VW) {
+        most = v_max(most, v_load(z + v));
+        other = v_max(other, v_load(z + v + VW));
+    }
+    float highest = v_largest(v_max(most, other));
+    for (; v < n; v++) highest = z[v] > highest ? z[v] : highest;
+    float exps = 0;
     double total = 0;
-#pragma omp simd reduction(max : highest)
-    for (int64_t v = 0; v < q->vocab; v++) highest = z[v] > highest ? z[v] : highest;
-    for (int64_t first = 0; first < q->vocab; first += 4096) { /* floats hold short sums only */
-        const int64_t end = first + 4096 < q->vocab ? first + 4096 : q->vocab;
-        float part = 0, part_exp = 0;
-#pragma omp simd reduction(+ : part, part_exp)
-        for (int64_t v = first; v < end; v++) {
+    for (int64_t first = 0; first < n; first += 4096) { /* floats hold short sums only */
+        const int64_t end = first + 4096 < n ? first + 4096 : n;
+        vf parts = v_zero(), part_exps = v_zero();
+        for (v = first; v + VW <= end; v += VW) {
+            const vf x = v_load(z + v), e = v_exp(v_add(x, v_set(-highest)));
+            parts = v_add(parts, x);
+            part_exps = v_add(part_exps, e);
+            v_store(z + v, e);
+        }
+        float part = v_sum(parts), part_exp = v_sum(part_exps);
+        for (; v < end; v++) {
             part += z[v];
-            part_exp += fast_exp(z[v] - highest);
+            part_exp += z[v] = fast_exp(z[v] - highest);
         }
         total += (double)part;
         exps += part_exp;
     }
-    const double log_sum = (double)highest + log((double)exps);
-    const double own = log_sum - (double)z[target];
-    const double smooth = (double)q->vocab * log_sum - total;
-    sum->loss += (q->target - q->other) * own + q->other * smooth;
+    const double log_sum = (double)highest + log((double)exps), own = log_sum - (double)of_target;
+    sum->loss += (q->target - q->other) * own + q->other * ((double)n * log_sum - total);
     sum->nll += own;
     *nll = (float)own;
-    *lse = (float)log_sum;
+    return 1 / exps;
 }
 
-static void row_gradient(const smoothing *q, const float *z, int32_t target, float lse, real *g) {
-    const float scale = q->scale, other = (float)q->other;
-    const float own = (fast_exp(z[target] - lse) - (float)q->target) * scale;
-#pragma omp simd
-    for (int64_t v = 0; v < q->vocab; v++) g[v] = to_real((fast_exp(z[v] - lse) - other) * scale);
+/* The gradient of a row's logits, softmax - q, from what row_loss has left of them; floats take the
+ * place of e. */
+static void row_gradient(const smoothing *q, const float *e, int32_t target, float norm, real *g) {
+    const vf scale = v_set(q->scale), other = v_set(-(float)q->other);
+    const float own = (e[target] * norm - (float)q->target) * q->scale;
+    int64_t v = 0;
+    for (; v + VW <= q->vocab; v += VW)
+        v_store_real(g + v, v_mul(v_fma(v_load(e + v), v_set(norm), other), scale));
+    for (; v < q->vocab; v++) g[v] = to_real((e[v] * norm - (float)q->other) * q->scale);
     g[target] = to_real(own);
 }
 
@@ -102,13 +120,13 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
     losses *sum = (losses *)(void *)(scratch + l->losses) + team->thread;
     const fth_share mine = fth_team_share(team, n, 1);
     for (int64_t i = mine.begin; i < mine.end; i++) {
-        const float *z = (const float *)(void *)(scratch + l->logits) + i * l->ld;
+        float *z = (float *)(void *)(scratch + l->logits) + i * l->ld;
         real *g = (real *)(void *)(scratch + l->gradient) + i * l->ld;
         const int32_t target = targets ? targets[first + i] : -1;
-        float lse, row_nll = 0;
+        float row_nll = 0;
         if (target >= 0) {
-            row_loss(&q, z, target, &lse, sum, &row_nll);
-            if (train) row_gradient(&q, z, target, lse, g);
+            const float norm = row_loss(&q, z, target, sum, &row_nll);
+            if (train) row_gradient(&q, z, target, norm, g);
         } else if (train) {
             memset(g, 0, sizeof *g * (size_t)vocab);
         }
@@ -118,12 +136,12 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
 
 /* The three products and the rows between them, for rows [first, first + n). */
 static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
-                  int64_t first, int64_t n) {
+                  rows weights, int64_t first, int64_t n) {
     const fth_tensor *w = fth_arg(ex, op->in[XENT_W]);
     char *scratch = ex->scratch;
     void *own = scratch + l->own + team->thread * FTH_NAME(gemm_own_bytes)();
     const rows x = rows_of(ex, op->in[XENT_X]), dx = rows_of(ex, op->out[XENT_DX]);
-    const rows x_here = {x.data + first * x.ld, x.ld}, weights = rows_of(ex, op->in[XENT_W]);
+    const rows x_here = {x.data + first * x.ld, x.ld};
     const rows gradient = {(real *)(void *)(scratch + l->gradient), l->ld};
     const gemm logits = {.m = n,
                          .n = w->rows,
@@ -169,8 +187,9 @@ FTH_PART(xent) {
     const layout l = layout_of(x->rows, w->rows, ex->device->threads);
     losses *sums = (losses *)(void *)((char *)ex->scratch + l.losses);
     sums[team->thread] = (losses){0};
+    const rows weights = weights_in(ex, op->in[XENT_W], (char *)ex->scratch + l.bytes, team);
     for (int64_t first = 0; first < n; first += l.chunk)
-        chunk(ex, op, team, &l, first, n - first < l.chunk ? n - first : l.chunk);
+        chunk(ex, op, team, &l, weights, first, n - first < l.chunk ? n - first : l.chunk);
     fth_team_wait(team);
     float *loss = vector_of(ex, op->out[XENT_LOSS]);
     if (team->thread != 0 || !loss) return;
