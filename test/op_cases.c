@@ -423,7 +423,7 @@ static void build_joined(fth_trial *t, const fth_variant *v, const fth_shape *s)
     op->in[JOIN_X] = skip, op->in[JOIN_F] = f;
     fth_val z = output_like(t, op, JOIN_Z, skip), y = 0;
     add_norm(t, op, z, &y);
-    fth_trial_output(t, op, JOIN_KEPT, z, (s->width + 7) / 8, FTH_BITS);
+    if (v->p > 0) fth_trial_output(t, op, JOIN_KEPT, z, (s->width + 7) / 8, FTH_BITS);
     fth_val dh = fth_trial_upstream(t, plain_linear(t, y, second, 0));
     fth_val addend = v->flags & ADDEND ? fth_trial_upstream(t, y) : 0;
     fth_val dy = output_like(t, NULL, 0, y);
