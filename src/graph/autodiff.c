@@ -15,6 +15,7 @@ typedef struct backward {
     fth_val *grad;     /* [n_values of the forward graph] */
     int32_t *asked;    /* [n_values of the forward graph] number in watch, from 1; NULL: none */
     int32_t n_forward; /* operations of the forward */
+    fth_val n_values;  /* and its values */
 } backward;
 
 /* A backward operation in the place of its forward operation. */
@@ -379,6 +380,7 @@ static void show_outputs(backward *w, int32_t i) {
     bool inside = op->kind == FTH_KIND_join_norm && w->grad[op->out[JOIN_Y]];
     for (int k = 0, n = op->n_out; k < n; k++) {
         fth_val v = w->g->op[i].out[k];
+        if (v >= w->n_values) continue; /* bits of dropout, which the backward has asked for */
         if (!(inside && k == JOIN_Z)) show(w, v, v ? w->grad[v] : 0);
     }
 }
@@ -392,7 +394,7 @@ static bool number_asked(backward *w, const fth_watch *watch, int32_t n_values) 
 fth_err fth_backward(fth_builder *b) {
     fth_graph *g = b->graph;
     if (g->err != FTH_OK) return g->err;
-    backward w = {.b = b, .g = g, .n_forward = g->n_ops};
+    backward w = {.b = b, .g = g, .n_forward = g->n_ops, .n_values = g->n_values};
     bool watched = b->watch && b->watch->n > 0;
     w.grad = calloc((size_t)g->n_values, sizeof *w.grad);
     if (!w.grad || (watched && !number_asked(&w, b->watch, g->n_values)))
