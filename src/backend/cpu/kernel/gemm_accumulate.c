@@ -144,8 +144,11 @@ static void pack_a(work *w, const block *b) {
     for (int64_t l = 0; l < k; l += PIECE, from += PIECE * ld) {
         float *to = w->a + l / PIECE * b->a_pitch, *sums = w->a_sums;
         int64_t i = 0;
-        for (; l + PIECE <= k && i + ROW_READS <= m; i += MR, to += UNIT, sums += ROW_READS)
+        for (; l + PIECE <= k && i + ROW_READS <= m; i += MR, to += UNIT, sums += ROW_READS) {
+            for (int ahead = 0; ahead < UNIT; ahead += 16)
+                __builtin_prefetch(to + 4 * UNIT + ahead, 1);
             pack_unit(to, from + i, ld, sums);
+        }
         for (; i < m; i += MR, to += UNIT, sums += ROW_READS)
             pack_edge(to, from + i, ld, sums, least(PIECE, k - l), least(MR, m - i));
     }
@@ -354,14 +357,15 @@ static void multiply_thin(const gemm *g, fth_share rows_, int64_t depth) {
 /* ---- threads ---- */
 
 /* How many threads share the rows; the others of the team share the columns: as little packing as
- * can be, where A's costs twice B's. */
+ * can be, where A's costs twice B's, and B's rows, which are read in short parts, whole if it is the
+ * same. */
 static int row_threads(const fth_team *team, int64_t m, int64_t n) {
     int best = 1;
     int64_t least_packed = INT64_MAX;
     for (int by_rows = 1; by_rows <= team->n_threads; by_rows++) {
         const int64_t high = m / by_rows, wide = n * by_rows / team->n_threads;
         const int64_t packed = 2 * high * pieces_in(wide, COLUMNS) + wide * pieces_in(high, ROWS);
-        if (team->n_threads % by_rows || packed >= least_packed) continue;
+        if (team->n_threads % by_rows || packed > least_packed) continue;
         least_packed = packed;
         best = by_rows;
     }

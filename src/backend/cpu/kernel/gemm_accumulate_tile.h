@@ -13,13 +13,8 @@ enum {
     PIECE = 8,      /* of k: one thing is asked for and one vector copied during so many steps */
     ASK = 256,      /* bytes that are asked for: 4 lines, one after the other */
     TILE = MR * NR, /* numbers of a tile */
-#if defined(__AVX512F__)
-    DEPTH = 128, /* of k at a time: a panel stays in the first-level cache */
-    TILES = 48,  /* of rows at a time */
-#else
-    DEPTH = 256,
-    TILES = 24,
-#endif
+    DEPTH = 128,    /* of k at a time: a panel stays in the first-level cache */
+    TILES = 48,     /* of rows at a time */
     SLOTS = DEPTH / PIECE, /* what a tile can ask for */
     NEXT_LINES = (TILE / 16 + SLOTS - 1) / SLOTS
 };
