@@ -2,8 +2,8 @@
  * factors packed. The multiply-adds leave room for loads and stores, so a tile also asks for lines
  * that are needed later and copies a part of B's next panel.
  *
- * The inner loop does one step of k: with two the compiler has no registers left, and what it then
- * moves to vector registers waits there behind the multiply-adds (10 % of the time). */
+ * With AVX-512 the inner loop does one step of k: with two the compiler has too few registers, and
+ * addresses that it keeps in vector registers come back behind the multiply-adds (10 % of the time). */
 #ifndef FTH_BACKEND_CPU_KERNEL_GEMM_ACCUMULATE_TILE_H
 #define FTH_BACKEND_CPU_KERNEL_GEMM_ACCUMULATE_TILE_H
 
@@ -40,7 +40,11 @@ inline_ void sum_piece(const int high, const float *restrict_ a, const float *re
                        const char *ask, const float *next, vf acc[MR][NV]) {
 #pragma GCC unroll 2
     for (int i = 0; i < NEXT_LINES; i++) __builtin_prefetch(next + i * 16);
+#if defined(__AVX512F__)
 #pragma GCC unroll 1
+#else
+#pragma GCC unroll 2
+#endif
     for (const char *end = ask + ASK; ask < end; ask += ASK / PIECE, a += MR, b += NR) {
         __builtin_prefetch(ask, 0, 2);
         tile_step(high, a, 1, b, acc);
