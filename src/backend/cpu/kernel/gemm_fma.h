@@ -51,8 +51,6 @@ inline_ void pack_b_rows(float *restrict_ to, int64_t stride, const real *restri
 
 /* ---- the tile ---- */
 
-enum { ASK = 256 }; /* bytes: 4 cache lines that are asked for one after the other */
-
 /* Where the tile's factors are. */
 typedef struct gemm_factors {
     int64_t k;
@@ -60,21 +58,17 @@ typedef struct gemm_factors {
     int64_t a_step;
     const float *b; /* B(l, j) at b[l * b_step + j] */
     int64_t b_step;
-    const char *const *ask; /* [n_asks] ASK bytes each that are asked for meanwhile, by column */
-    int64_t n_asks;
 } gemm_factors;
 
-/* Step l of k. */
-inline_ void tile_step(const int rows_, const bool by_column, const gemm_factors *f, int64_t l,
-                       vf acc[MR][NV]) {
-    const float *restrict_ a = by_column ? f->a + l * f->a_step : f->a + l;
-    const float *restrict_ b = f->b + l * f->b_step;
+/* A step of k: a's numbers lie a_step apart. */
+inline_ void tile_step(const int rows_, const float *restrict_ a, const int64_t a_step,
+                       const float *restrict_ b, vf acc[MR][NV]) {
     vf y[NV];
 #pragma GCC unroll 4
     for (int j = 0; j < NV; j++) y[j] = v_load(b + j * VW);
 #pragma GCC unroll 6
     for (int i = 0; i < rows_; i++) {
-        const vf x = v_set(by_column ? a[i] : a[i * f->a_step]);
+        const vf x = v_set(a[i * a_step]);
 #pragma GCC unroll 4
         for (int j = 0; j < NV; j++) acc[i][j] = v_fma(x, y[j], acc[i][j]);
     }
@@ -91,18 +85,10 @@ inline_ void tile_of(const int rows_, const bool by_column, const gemm_factors *
             acc[i][j] = v_zero();
             if (t->addend) __builtin_prefetch(t->addend + i * t->ld_addend + j * VW);
         }
-    int64_t l = 0;
-    for (int64_t q = 0; by_column && q < f.n_asks && l + 8 <= f.k; q++) {
-        const char *ask = f.ask[q];
-#pragma GCC unroll 1
-        for (const int64_t end = l + 8; l < end; l += 2, ask += ASK / 4) {
-            __builtin_prefetch(ask, 0, 2);
-            tile_step(rows_, true, &f, l, acc);
-            tile_step(rows_, true, &f, l + 1, acc);
-        }
-    }
 #pragma GCC unroll 2
-    for (; l < f.k; l++) tile_step(rows_, by_column, &f, l, acc);
+    for (int64_t l = 0; l < f.k; l++)
+        tile_step(rows_, by_column ? f.a + l * f.a_step : f.a + l, by_column ? 1 : f.a_step,
+                  f.b + l * f.b_step, acc);
 #pragma GCC unroll 6
     for (int i = 0; i < rows_; i++)
 #pragma GCC unroll 4
