@@ -70,21 +70,9 @@ __device__ __forceinline__ void put_down(const row_product<RANKS, true> &p, cons
     __syncwarp();
 }
 
-/* Of numbers of 2 HALF rows that each lane has some of, the sums of half of the rows: the later ones for
- * lanes with bit 2 HALF. */
-template <int HALF> __device__ __forceinline__ void fold_rows(float *v) {
-    const bool later = threadIdx.x & 2 * HALF;
-#pragma unroll
-    for (int k = 0; k < HALF; k++) {
-        const float low = v[k], high = v[k + HALF];
-        v[k] = (later ? high : low) + __shfl_xor_sync(~0u, later ? low : high, 2 * HALF);
-    }
-    if constexpr (HALF > 1) fold_rows<HALF / 2>(v);
-}
-
-/* The sum of row lane / 2. */
+/* Of numbers of 16 rows that each lane has some of, the sum of row lane / 2. */
 __device__ __forceinline__ float sum_of_row(float v[ROWS_OF_WARP]) {
-    fold_rows<ROWS_OF_WARP / 2>(v);
+    fold<ROWS_OF_WARP / 2, 16, 2>(v);
     return v[0] + __shfl_xor_sync(~0u, v[0], 1);
 }
 

@@ -16,18 +16,6 @@ struct slope_args {
 
 typedef row_product<RANKS, true> product;
 
-/* Adds up what the eight lanes with the same columns have of 2 HALF numbers. A lane gets an eighth of them:
- * each of its bits from BIT down to 4 chooses a half of what is left. */
-template <int HALF, int BIT> __device__ __forceinline__ void fold(float *v) {
-    const bool later = threadIdx.x & BIT;
-#pragma unroll
-    for (int k = 0; k < HALF; k++) {
-        const float low = v[k], high = v[k + HALF];
-        v[k] = (later ? high : low) + __shfl_xor_sync(~0u, later ? low : high, BIT);
-    }
-    if constexpr (BIT > 4) fold<HALF / 2, BIT / 2>(v);
-}
-
 /* Sums of a warp's rows, in the place of the last step: [warps, ROWS_WIDE]. */
 __device__ __forceinline__ float *sums_of(const product &p, int warp) {
     return reinterpret_cast<float *>(&p.s->slot[(p.m.steps + 3) % ROWS_SLOTS]) + warp * ROWS_WIDE;
@@ -59,7 +47,7 @@ __device__ __forceinline__ void slope_part(const product &p, int part, const flo
     for (int n = 0; n < 8; n++)
 #pragma unroll
         for (int h = 0; h < 2; h++) *p.pair_at(0, upper + 8 * h, part * 8 + n) = saved[n][h];
-    fold<8, 16>(columns);
+    fold<8, 16, 4>(columns); /* of the eight lanes with the same columns */
     const int n = (lane & 16 ? 4 : 0) + (lane & 8 ? 2 : 0) + (lane & 4 ? 1 : 0);
     *reinterpret_cast<float2 *>(sums_of(p, warp) + part * TILE + n * 8 + t * 2) =
         make_float2(columns[0], columns[1]);

@@ -391,6 +391,18 @@ template <int RANKS, bool TURNED> struct row_product {
     }
 };
 
+/* Adds up 2 HALF numbers over the lanes that differ in the bits from BIT down to LAST. Each of a lane's bits
+ * chooses a half of what is left: v[0], ... are then sums of all those lanes. */
+template <int HALF, int BIT, int LAST> __device__ __forceinline__ void fold(float *v) {
+    const bool later = threadIdx.x & BIT;
+#pragma unroll
+    for (int k = 0; k < HALF; k++) {
+        const float low = v[k], high = v[k + HALF];
+        v[k] = (later ? high : low) + __shfl_xor_sync(~0u, later ? low : high, BIT);
+    }
+    if constexpr (BIT > LAST) fold<HALF / 2, BIT / 2, LAST>(v);
+}
+
 /* ---- launching ---- */
 
 /* Tiles as the blocks fetch them: x [rows, columns]. */
