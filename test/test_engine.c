@@ -73,18 +73,26 @@ typedef struct interval {
     fth_val v;
 } interval;
 
+static bool touches(const fth_graph *g, fth_val operand, fth_val v) {
+    return operand && (operand == v || g->value[operand].base == v);
+}
+
 /* Operations that touch a value, views counted for their base; those that run aside may still be
- * reading `lag` operations later. */
-static void life_of(const fth_graph *g, fth_val v, int32_t lag, int32_t *first, int32_t *last) {
+ * reading `lag` operations later, and a join may make the product that it reads. */
+static void life_of(const fth_graph *g, fth_val v, const fth_plan_spec *spec, int32_t *first,
+                    int32_t *last) {
     *first = *last = -1;
-    for (int32_t i = 0; i < g->n_ops; i++)
-        for (int k = 0; k < g->op[i].n_in + g->op[i].n_out; k++) {
-            fth_val o = k < g->op[i].n_in ? g->op[i].in[k] : g->op[i].out[k - g->op[i].n_in];
-            if (!o || (o != v && g->value[o].base != v)) continue;
-            if (*first < 0) *first = i;
-            const int32_t end = i + (fth_runs_aside(&g->op[i]) ? lag : 0);
-            if (end > *last) *last = end;
-        }
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        const fth_op *op = &g->op[i];
+        const int32_t product = spec->joined ? fth_joined_product(g, i) : -1;
+        bool touched = product >= 0 && touches(g, g->op[product].in[0], v);
+        for (int k = 0; k < op->n_in; k++) touched |= touches(g, op->in[k], v);
+        for (int k = 0; k < op->n_out; k++) touched |= touches(g, op->out[k], v);
+        if (!touched) continue;
+        if (*first < 0) *first = i;
+        const int32_t end = i + (fth_runs_aside(op) ? spec->lag : 0);
+        if (end > *last) *last = end;
+    }
     if (g->value[v].keep) *last = g->n_ops;
 }
 
@@ -95,7 +103,7 @@ static void check_places(const fth_graph *g, const fth_plan *plan, const fth_pla
     for (fth_val v = 1; v < g->n_values; v++) {
         interval x = {.v = v};
         if (g->value[v].base || g->value[v].storage != FTH_IN_ARENA) continue;
-        life_of(g, v, spec->lag, &x.first, &x.last);
+        life_of(g, v, spec, &x.first, &x.last);
         if (x.first < 0) continue;
         x.from = plan->offset[v];
         x.to = x.from + fth_value_bytes(g, spec, v);
@@ -142,6 +150,7 @@ static void places_do_not_collide(void **state) {
         fth_outputs out;
         fth_plan plan;
         spec.lag = turn % 3 * 7; /* 0, 7 and 14: as on a device that runs nothing aside, or some */
+        spec.joined = turn % 2;
         fth_graph_spec what = {.backward = true, .dropout = true, .smoothing = 0.1};
         assert_int_equal(fth_model_init(&m, &c), FTH_OK);
         assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
@@ -164,9 +173,7 @@ static void places_do_not_collide(void **state) {
 
 /* ---- values that are made again ---- */
 
-static void values_made_again_save_memory(void **state) {
-    (void)state;
-    fth_plan_spec spec = plan_spec();
+static void check_savings(fth_plan_spec spec) {
     for (const fth_method *const *id = fth_methods(); *id; id++)
         for (int arch = FTH_ENCDEC; arch <= FTH_DEC; arch++) {
             fth_config c = model_case_config((*id)->id, (fth_arch)arch);
@@ -206,6 +213,14 @@ static void values_made_again_save_memory(void **state) {
             fth_plan_fini(&before);
             fth_model_fini(&m);
         }
+}
+
+static void values_made_again_save_memory(void **state) {
+    (void)state;
+    fth_plan_spec spec = plan_spec();
+    check_savings(spec);
+    spec.joined = true;
+    check_savings(spec);
 }
 
 /* ---- recomputation ---- */

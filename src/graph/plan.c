@@ -85,6 +85,12 @@ static void note_uses(rehearsal *r, const fth_val *operands, int n, int32_t end)
     }
 }
 
+/* The operand of the product that operation i makes, LINEAR_X or LINEAR_DX_DY. */
+static const fth_val *operand_of_joined(const rehearsal *r, int32_t i) {
+    const int32_t product = r->spec->joined ? fth_joined_product(r->g, i) : -1;
+    return product >= 0 ? r->g->op[product].in : NULL;
+}
+
 static void find_last_uses(rehearsal *r) {
     for (fth_val v = 0; v < r->g->n_values; v++) r->last[v] = -1;
     for (int32_t i = 0; i < r->g->n_ops; i++) {
@@ -92,8 +98,7 @@ static void find_last_uses(rehearsal *r) {
         const int32_t end = i + fth_late_by(op, r->spec->lag);
         note_uses(r, op->in, op->n_in, end);
         note_uses(r, op->out, op->n_out, end);
-        const int32_t product = r->spec->joined ? fth_joined_product(r->g, i) : -1;
-        if (product >= 0) note_uses(r, r->g->op[product].in, 1, end); /* LINEAR_X, LINEAR_DX_DY */
+        if (operand_of_joined(r, i)) note_uses(r, operand_of_joined(r, i), 1, end);
     }
     for (fth_val v = 1; v < r->g->n_values; v++)
         if (r->g->value[v].keep) r->last[owner(r->g, v)] = r->g->n_ops;
@@ -211,6 +216,7 @@ static fth_err rehearse(rehearsal *r) {
         for (int k = 0; k < op->n_out; k++) place_output(r, i, op, k);
         FTH_TRY(release_operands(r, i, op->in, op->n_in));
         FTH_TRY(release_operands(r, i, op->out, op->n_out));
+        if (operand_of_joined(r, i)) FTH_TRY(release_operands(r, i, operand_of_joined(r, i), 1));
         FTH_TRY(release_late(r, i, r->spec->lag));
         FTH_TRY(release_late(r, i, FTH_UPDATE_LAGS * r->spec->lag));
     }
