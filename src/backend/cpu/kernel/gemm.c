@@ -292,8 +292,8 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         return;
     }
     const bool tiles = gemm_on_tiles(g); /* these pack A while they multiply */
-    const int by_rows = g->accumulate && !tiles ? row_threads_accumulating(team, g->m, g->n)
-                                                : row_threads(team, g->n);
+    const int by_rows =
+        g->accumulate ? row_threads_accumulating(team, g->m, g->n) : row_threads(team, g->n);
     const int by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};

@@ -41,9 +41,10 @@ typedef struct place {
 
 /* Work in pieces that are spread over some steps of the unit. */
 typedef struct work work;
+typedef void pieces(const work *w, int64_t begin, int64_t end); /* does them */
 typedef struct job {
-    void (*pieces_of)(const work *w, int64_t begin, int64_t end); /* does them */
-    int64_t next, end;                                            /* pieces to be done */
+    pieces *of;
+    int64_t next, end;     /* pieces to be done */
     int64_t pieces, steps; /* so many pieces in so many steps */
     int64_t credit;
 } job;
@@ -65,8 +66,10 @@ struct work {
     real *b[2];            /* [strips][depth / SIDE][SQUARE] of sets with even and odd numbers */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
     bool few;              /* strips */
+    bool rounds;           /* has_rounding */
     place next;            /* of rows_job */
     set coming;            /* of strips_job */
+    int64_t coming_steps;  /* its squares along k */
     result done;           /* of finish_job */
     job rows_job, strips_job, finish_job;
 };
@@ -82,13 +85,13 @@ static int64_t sides(int64_t n) {
 
 /* ---- jobs ---- */
 
-static void start(job *j, int64_t pieces, int64_t steps) {
-    *j = (job){.pieces_of = j->pieces_of, .end = pieces, .pieces = pieces, .steps = steps};
+static void start(job *j, pieces *of, int64_t n, int64_t steps) {
+    *j = (job){.of = of, .end = n, .pieces = n, .steps = steps};
 }
 
 static void complete(const work *w, job *j, int64_t end) {
     if (j->next >= end) return;
-    j->pieces_of(w, j->next, end);
+    j->of(w, j->next, end);
     j->next = end;
 }
 
@@ -170,49 +173,81 @@ static fth_tiles tiles_of_a(const work *w, const place *p) {
 }
 
 /* A square of the next block of A. */
-static square square_of_a(const work *w, int64_t i) {
+inline_ square square_of_a(const work *w, const bool turned, int64_t i) {
     const rows a = w->g->a;
     const int64_t row = w->next.row, n = w->g->m - row;
     const int64_t l = w->next.l + i * SIDE, depth = w->g->k - l;
-    if (w->g->accumulate) return (square){a.data + l * a.ld + row, a.ld, depth, n};
+    if (turned) return (square){a.data + l * a.ld + row, a.ld, depth, n};
     return (square){a.data + row * a.ld + l, a.ld, n, depth};
 }
 
-/* Packs squares of the next block of A, or asks for them where they stay; what is packed has been asked
- * for a piece before, so that nothing waits for the memory while the unit could work. */
-static void next_rows(const work *w, int64_t begin, int64_t end) {
-    const bool stays = lies_well(w, &w->next);
-    for (int64_t i = begin; i < end; i++) {
-        real *to = w->a_next + i * SQUARE;
-        ask_for(square_of_a(w, stays ? i : i + 1));
-        if (w->g->accumulate)
-            pack_turned(to, square_of_a(w, i));
-        else if (!stays)
-            pack_rows(to, square_of_a(w, i));
-    }
+/* What is packed has been asked for a square before, so that nothing waits for the memory while the unit
+ * could work. */
+inline_ void pack_a(const work *w, const packing how, const int64_t parts, int64_t i) {
+    const int64_t at = i / parts;
+    const int part = (int)(i % parts), lines = SIDE / (int)parts;
+    const square x = square_of_a(w, how == TURNED, at);
+    real *to = w->a_next + at * SQUARE;
+    ask_for(square_of_a(w, how == TURNED, at + 1), part * lines, lines);
+    if (is_whole(x))
+        pack_part(how, to, x, part);
+    else
+        pack_edge(how, to, &(square){x.first, x.ld, x.rows, x.columns}, part);
+}
+
+static void ask_for_rows(const work *w, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+        ask_for(square_of_a(w, false, i / ROW_PARTS), (int)(i % ROW_PARTS) * ROWS_AT_ONCE,
+                ROWS_AT_ONCE);
+}
+
+static void pack_next_rows(const work *w, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) pack_a(w, ROWS, ROW_PARTS, i);
+}
+
+static void turn_next_rows(const work *w, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) pack_a(w, TURNED, TURNED_PARTS, i);
 }
 
 /* ---- B ---- */
 
 /* A square of the coming set: strip by strip. */
-static square square_of_b(const work *w, int64_t i) {
+inline_ square square_of_b(const work *w, const bool turned, int64_t i) {
     const rows b = w->g->b;
-    const int64_t steps = sides(w->coming.depth);
-    const int64_t column = w->coming.column + i / steps * SIDE, n = w->g->n - column;
-    const int64_t l = w->coming.l + i % steps * SIDE, depth = w->g->k - l;
-    if (w->g->b_by_column) return (square){b.data + column * b.ld + l, b.ld, n, depth};
+    const int64_t strip = i / w->coming_steps, step = i - strip * w->coming_steps;
+    const int64_t column = w->coming.column + strip * SIDE, n = w->g->n - column;
+    const int64_t l = w->coming.l + step * SIDE, depth = w->g->k - l;
+    if (turned) return (square){b.data + column * b.ld + l, b.ld, n, depth};
     return (square){b.data + l * b.ld + column, b.ld, depth, n};
 }
 
-static void coming_strips(const work *w, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-        real *to = w->b[w->coming.number % 2] + i * SQUARE;
-        ask_for(square_of_b(w, i + 1));
-        if (w->g->b_by_column)
-            pack_pairs_turned(to, square_of_b(w, i));
-        else
-            pack_pairs(to, square_of_b(w, i));
-    }
+inline_ void pack_b(const work *w, const packing how, int64_t i) {
+    enum { LINES = SIDE / TURNED_PARTS };
+    const int64_t at = i / TURNED_PARTS;
+    const int part = (int)(i % TURNED_PARTS);
+    const square x = square_of_b(w, how == PAIRS_TURNED, at);
+    real *to = w->b[w->coming.number % 2] + at * SQUARE;
+    ask_for(square_of_b(w, how == PAIRS_TURNED, at + 1), part * LINES, LINES);
+    if (is_whole(x))
+        pack_part(how, to, x, part);
+    else
+        pack_edge(how, to, &(square){x.first, x.ld, x.rows, x.columns}, part);
+}
+
+static void turn_strips(const work *w, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) pack_b(w, PAIRS_TURNED, i);
+}
+
+static void pack_strips(const work *w, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) pack_b(w, PAIRS, i);
+}
+
+/* Begins to pack a set, to be done in so many steps. */
+static void choose_set(work *w, const set *s, int64_t steps) {
+    w->coming = *s;
+    w->coming_steps = sides(s->depth);
+    start(&w->strips_job, w->g->b_by_column ? turn_strips : pack_strips,
+          TURNED_PARTS * sides(s->n_columns) * w->coming_steps, steps);
 }
 
 /* The first set is packed strip by strip while its first rows are multiplied, every other one during all
@@ -221,9 +256,7 @@ static void choose_strips(work *w, const place *p) {
     const set *s = &p->set;
     if (w->panels) return;
     if (w->coming.number < s->number) {
-        const int64_t pieces = sides(s->n_columns) * sides(s->depth);
-        w->coming = *s;
-        start(&w->strips_job, pieces, pieces);
+        choose_set(w, s, sides(s->n_columns) * sides(s->depth));
         return;
     }
     set next = *s;
@@ -231,8 +264,7 @@ static void choose_strips(work *w, const place *p) {
         !next_set(w, &next))
         return;
     const int64_t left = sides(s->row + s->n_rows - p->row) * sides(s->n_columns) * sides(s->depth);
-    w->coming = next;
-    start(&w->strips_job, sides(next.n_columns) * sides(next.depth), left);
+    choose_set(w, &next, left);
 }
 
 /* A strip of the present set, from l on. */
@@ -240,7 +272,7 @@ static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
     const set *s = &p->set;
     const int64_t steps = sides(s->depth), line = TILE_ROWS * TILE_LINE;
     if (!w->panels && w->coming.number == s->number)
-        complete(w, &w->strips_job, (strip + 1) * steps);
+        complete(w, &w->strips_job, (strip + 1) * steps * TURNED_PARTS);
     const real *strip_ = w->b[s->number % 2] + (strip * steps + sides(p->l - s->l)) * SQUARE;
     if (w->panels)
         strip_ = w->panels + ((s->column / SIDE + strip) * sides(w->g->k) + sides(p->l)) * SQUARE;
@@ -251,12 +283,34 @@ static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
 
 enum {
     VECTORS = SIDE / VW, /* of a row of a block */
-    ROWS = 8             /* finished at a time */
+    FINISHED = 4         /* rows at a time */
 };
 
-/* A row as bf16: nearest, ties to even; a NaN stays one. */
-inline_ void store_row(real *to, const vf x[VECTORS]) {
+/* What is to be done for a block, as far as the compiler should know it: nothing but a bias and ReLU;
+ * results are floats; the processor rounds (has_rounding). */
+typedef struct task {
+    bool bare, full, rounds;
+} task;
+
+/* Whether the processor has an instruction that rounds floats to bf16. Other than store_row without it, it
+ * takes numbers below 2^-126 for 0. */
+static bool has_rounding(void) {
 #if defined(__AVX512BW__)
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+/* A row as bf16: nearest, ties to even; a NaN stays one. */
+inline_ void store_row(real *to, const vf x[VECTORS], const bool rounds) {
+#if defined(__AVX512BW__)
+    __m512i both;
+    if (rounds) { /* as text: the rest of this file must run without it */
+        __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(x[0]), "v"(x[1]));
+        _mm512_storeu_si512(to, both);
+        return;
+    }
     const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff);
     const __m512i quiet = _mm512_set1_epi32(0x400000);
     const __m512i upper =
@@ -271,79 +325,99 @@ inline_ void store_row(real *to, const vf x[VECTORS]) {
         const __mmask16 is_nan = _mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q);
         rounded[i] = _mm512_mask_or_epi32(rounded[i], is_nan, bits, quiet);
     }
-    _mm512_storeu_si512(to, _mm512_permutex2var_epi16(rounded[0], upper, rounded[1]));
+    both = _mm512_permutex2var_epi16(rounded[0], upper, rounded[1]);
+    _mm512_storeu_si512(to, both);
 #else
+    (void)rounds;
     for (int i = 0; i < VECTORS; i++) v_store_real(to + i * VW, x[i]);
 #endif
 }
 
 /* Asks for what finishing the block to the right will read. */
-inline_ void ask_for_row(const gemm *g, int64_t row, int64_t column) {
+inline_ void ask_for_row(const gemm *g, int64_t row, int64_t column, const task t) {
     const int64_t j = column + SIDE;
-    if (g->addend.data) __builtin_prefetch(g->addend.data + row * g->addend.ld + j, 0, 2);
-    if (g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j, 0, 2);
-    if (!gemm_adds(g, 0)) return;
+    if (!t.bare && g->addend.data)
+        __builtin_prefetch(g->addend.data + row * g->addend.ld + j, 0, 2);
+    if (!t.bare && g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j, 0, 2);
+    if (!t.full || !gemm_adds(g, 0)) return;
     __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j, 1, 2);
     __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j + SIDE / 2, 1, 2);
 }
 
-/* Rows [begin, end) of a block of whole rows. Two things are known to the compiler where they matter:
- * whether there is nothing but a bias and ReLU to be done, and whether results are floats. */
-inline_ void finish_whole(const gemm *g, const result *r, int64_t begin, int64_t end,
-                          const bool bare, const bool full) {
-    const int64_t column = r->column;
-    const bool adds = gemm_adds(g, 0), relu_ = g->act == FTH_ACT_RELU;
-    vf bias[VECTORS];
-    for (int i = 0; i < VECTORS; i++) /* a sum with -0 is what it was */
-        bias[i] = g->bias ? v_load(g->bias + column + i * VW) : v_set(-0.0f);
-    for (int64_t row = r->row + begin; row < r->row + end; row++) {
-        const float *sums = r->sums + (row - r->row) * SIDE;
-        vf x[VECTORS];
-        ask_for_row(g, row, column);
+/* A row of a block of whole rows. */
+inline_ void finish_row(const gemm *g, int64_t row, int64_t column, const float *sums,
+                        const vf bias[VECTORS], const task t) {
+    const bool relu_ = g->act == FTH_ACT_RELU;
+    vf x[VECTORS];
+    ask_for_row(g, row, column, t);
 #pragma GCC unroll 8
-        for (int i = 0; i < VECTORS; i++) {
-            const int64_t j = column + i * VW;
-            x[i] = v_add(v_load(sums + i * VW), bias[i]);
-            if (!bare && g->addend.data)
-                x[i] = v_add(x[i], v_load_real(g->addend.data + row * g->addend.ld + j));
-        }
-        if (!bare && g->pre.data) store_row(g->pre.data + row * g->pre.ld + column, x);
-#pragma GCC unroll 8
-        for (int i = 0; i < VECTORS; i++) {
-            const int64_t j = column + i * VW;
-            if (!bare && relu_ && g->saved.data)
-                x[i] = v_gate(x[i], v_load_real(g->saved.data + row * g->saved.ld + j));
-            else if (relu_)
-                x[i] = v_relu(x[i]);
-            if (!full) continue;
-            float *c = g->c_full.data + row * g->c_full.ld + j;
-            v_store(c, adds ? v_add(v_load(c), x[i]) : x[i]);
-        }
-        if (!full) store_row(g->c.data + row * g->c.ld + column, x);
+    for (int i = 0; i < VECTORS; i++) {
+        x[i] = v_add(v_load(sums + i * VW), bias[i]);
+        if (!t.bare && g->addend.data)
+            x[i] = v_add(x[i], v_load_real(g->addend.data + row * g->addend.ld + column + i * VW));
     }
-}
-
-/* The same for any block. */
-static void finish_any(const gemm *g, const result *r, int64_t begin, int64_t end) {
-    const int64_t n = least(SIDE, r->n_columns);
-    for (int64_t i = begin; i < end; i++)
-        FTH_NAME(gemm_finish_row)(g, r->row + i, r->column, n, 0, r->sums + i * SIDE);
+    if (!t.bare && g->pre.data) store_row(g->pre.data + row * g->pre.ld + column, x, t.rounds);
+#pragma GCC unroll 8
+    for (int i = 0; i < VECTORS; i++) {
+        const int64_t j = column + i * VW;
+        if (!t.bare && relu_ && g->saved.data)
+            x[i] = v_gate(x[i], v_load_real(g->saved.data + row * g->saved.ld + j));
+        else if (relu_)
+            x[i] = v_relu(x[i]);
+        if (!t.full) continue;
+        float *c = g->c_full.data + row * g->c_full.ld + j;
+        v_store(c, gemm_adds(g, 0) ? v_add(v_load(c), x[i]) : x[i]);
+    }
+    if (!t.full) store_row(g->c.data + row * g->c.ld + column, x, t.rounds);
 }
 
 /* Some rows at a time of the block that is done. */
-static void finish_rows(const work *w, int64_t begin, int64_t end) {
-    const gemm g = *w->g; /* known not to change while rows are stored */
-    const result r = w->done;
-    const bool bare = !g.addend.data && !g.pre.data && !g.saved.data, full = g.c_full.data;
-    const int64_t first = begin * ROWS, last = least(end * ROWS, r.n_rows);
-    if (r.n_columns < SIDE || g.act == FTH_ACT_GELU)
-        finish_any(w->g, &r, first, last);
-    else if (bare && full)
-        finish_whole(&g, &r, first, last, true, true);
-    else if (bare)
-        finish_whole(&g, &r, first, last, true, false);
-    else
-        finish_whole(&g, &r, first, last, false, full);
+inline_ void finish(const work *w, int64_t begin, int64_t end, const task t) {
+    const gemm *g = w->g;
+    const result *r = &w->done;
+    const int64_t column = r->column, last = least(end * FINISHED, r->n_rows);
+    vf bias[VECTORS];
+    for (int i = 0; i < VECTORS; i++) /* a sum with -0 is what it was */
+        bias[i] = g->bias ? v_load(g->bias + column + i * VW) : v_set(-0.0f);
+    for (int64_t i = begin * FINISHED; i < last; i++)
+        finish_row(g, r->row + i, column, r->sums + i * SIDE, bias, t);
+}
+
+static void finish_sums(const work *w, int64_t begin, int64_t end) {
+    finish(w, begin, end, (task){.bare = true, .full = true});
+}
+
+static void finish_outputs(const work *w, int64_t begin, int64_t end) {
+    finish(w, begin, end, (task){.bare = true});
+}
+
+static void round_outputs(const work *w, int64_t begin, int64_t end) {
+    finish(w, begin, end, (task){.bare = true, .rounds = true});
+}
+
+static void finish_others(const work *w, int64_t begin, int64_t end) {
+    finish(w, begin, end, (task){.full = w->g->c_full.data});
+}
+
+static void round_others(const work *w, int64_t begin, int64_t end) {
+    finish(w, begin, end, (task){.full = w->g->c_full.data, .rounds = true});
+}
+
+/* Columns at an edge, and what is rare. */
+static void finish_any(const work *w, int64_t begin, int64_t end) {
+    const result *r = &w->done;
+    const int64_t n = least(SIDE, r->n_columns), last = least(end * FINISHED, r->n_rows);
+    for (int64_t i = begin * FINISHED; i < last; i++)
+        FTH_NAME(gemm_finish_row)(w->g, r->row + i, r->column, n, 0, r->sums + i * SIDE);
+}
+
+static pieces *way_to_finish(const work *w) {
+    const gemm *g = w->g;
+    const bool bare = !g->addend.data && !g->pre.data && !g->saved.data;
+    if (w->done.n_columns < SIDE || g->act == FTH_ACT_GELU) return finish_any;
+    if (!bare) return w->rounds ? round_others : finish_others;
+    if (g->c_full.data) return finish_sums;
+    return w->rounds ? round_outputs : finish_outputs;
 }
 
 /* Sums for a strip and the rows of p; those that lay there before are used no more. */
@@ -375,14 +449,19 @@ static void multiply(work *w, const place *p) {
         complete(w, &w->finish_job, w->finish_job.end);
         w->done = (result){p->row, p->set.column + s * SIDE, rows_of_block(p),
                            p->set.n_columns - s * SIDE, sums};
-        start(&w->finish_job, SIDE / ROWS, steps);
+        start(&w->finish_job, way_to_finish(w), SIDE / FINISHED, steps);
     }
 }
 
 /* The next block of A, to be made ready during some steps. */
 static void choose_rows(work *w, int64_t steps) {
-    const bool nothing = w->few && lies_well(w, &w->next);
-    start(&w->rows_job, nothing ? 0 : sides(depth_of(&w->next)), steps);
+    const int64_t squares = sides(depth_of(&w->next));
+    if (w->g->accumulate)
+        start(&w->rows_job, turn_next_rows, TURNED_PARTS * squares, steps);
+    else if (!lies_well(w, &w->next))
+        start(&w->rows_job, pack_next_rows, ROW_PARTS * squares, steps);
+    else
+        start(&w->rows_job, ask_for_rows, w->few ? 0 : ROW_PARTS * squares, steps);
 }
 
 static void multiply_share(work *w) {
@@ -410,7 +489,7 @@ static void multiply_share(work *w) {
 static int64_t strips_of_a_set(int64_t k, int64_t strips) {
     enum { WORTH_A = 8 };
     const int64_t fit = SET_NUMBERS / (SIDE * SIDE * sides(least(k, SET_DEPTH)));
-    if (fit < WORTH_A && strips <= 2 * fit && k <= SET_DEPTH) return strips;
+    if (fit <= WORTH_A && strips <= 2 * fit && k <= SET_DEPTH) return strips;
     return least(least(MOST_BLOCKS, fit), strips);
 }
 
@@ -434,9 +513,7 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
               .sums = (float *)(void *)(b + 2 * SET_NUMBERS),
               .coming = {.number = -1},
               .few = columns.end - columns.begin <= FEW_STRIPS * SIDE,
-              .rows_job = {.pieces_of = next_rows},
-              .strips_job = {.pieces_of = coming_strips},
-              .finish_job = {.pieces_of = finish_rows}};
+              .rounds = has_rounding()};
     g->pairs->tiles.begin();
     multiply_share(&w);
     g->pairs->tiles.end();

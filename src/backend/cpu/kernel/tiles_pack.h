@@ -1,6 +1,7 @@
 /* tiles_pack.h: squares of 32 x 32 numbers of bf16 as two tiles for the matrix unit, one behind the
  * other: 16 rows of 32 numbers of A each, or [16 pairs along k][16 columns][2] of B, from either order in
- * memory. Squares at an edge are filled up with 0. */
+ * memory. Squares at an edge are filled up with 0. Squares are packed in parts, each of a few lines: the
+ * unit works meanwhile, and would wait for its operands behind many loads and stores at once. */
 #ifndef FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
 #define FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
 
@@ -21,81 +22,104 @@ typedef struct square {
     int64_t ld, rows, columns;
 } square;
 
-/* Asks for its lines, to the second-level cache. */
-static inline void ask_for(square x) {
-    for (int i = 0; i < SIDE; i++) __builtin_prefetch(x.first + i * x.ld, 0, 2);
-}
+/* Squares are packed in parts: of ROWS_AT_ONCE rows where rows stay rows, else of one tile or half of the
+ * rows. */
+enum { ROWS_AT_ONCE = 4, ROW_PARTS = SIDE / ROWS_AT_ONCE, TURNED_PARTS = 2 };
 
-/* The numbers of a whole square: where they are, or in `whole`. */
-static inline square filled(square x, uint16_t whole[SQUARE]) {
-    if (x.rows >= SIDE && x.columns >= SIDE) return x;
-    const int64_t n = x.columns < SIDE ? x.columns : SIDE;
-    memset(whole, 0, sizeof *whole * SQUARE);
-    for (int64_t i = 0; i < SIDE && i < x.rows; i++)
-        memcpy(whole + i * SIDE, x.first + i * x.ld, sizeof *whole * (size_t)n);
-    return (square){whole, SIDE, SIDE, SIDE};
+/* Asks for some lines of it, to the second-level cache. */
+inline_ void ask_for(square x, int first, int n) {
+#pragma GCC unroll 16
+    for (int i = 0; i < n; i++) __builtin_prefetch(x.first + (first + i) * x.ld, 0, 2);
 }
 
 typedef uint32_t vu __attribute__((vector_size(sizeof(vf))));
 
-/* VW pairs of two rows. */
-inline_ vf pairs_of_rows(const uint16_t *first, const uint16_t *second) {
-    return (vf)((vu)v_load_real(first) >> 16 | (vu)v_load_real(second));
+/* Two rows of a square as pairs, a row of each tile. */
+inline_ void store_pairs(uint16_t *to, const uint16_t *first, const uint16_t *second) {
+#if defined(__AVX512BW__)
+    const __m512i a = _mm512_loadu_si512(first), b = _mm512_loadu_si512(second);
+    const __m512i low = _mm512_unpacklo_epi16(a, b), high = _mm512_unpackhi_epi16(a, b);
+    const __m512i left = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+    const __m512i right = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi64(low, left, high));
+    _mm512_storeu_si512(to + SQUARE / 2, _mm512_permutex2var_epi64(low, right, high));
+#else
+    for (int j = 0; j < SIDE; j += VW) {
+        const vu pairs = (vu)v_load_real(first + j) >> 16 | (vu)v_load_real(second + j);
+        memcpy(to + j / 16 * (SQUARE / 2) + j % 16 * 2, &pairs, sizeof pairs);
+    }
+#endif
 }
 
 /* A: rows of the square are rows of the tiles. */
-static inline void pack_rows(uint16_t *to, square x) {
-    uint16_t whole[SQUARE];
-    x = filled(x, whole);
-#pragma GCC unroll 8
-    for (int i = 0; i < SIDE; i++) memcpy(to + i * SIDE, x.first + i * x.ld, TILE_LINE);
+inline_ void pack_rows(uint16_t *to, square x, int part) {
+    const uint16_t *from = x.first + part * ROWS_AT_ONCE * x.ld;
+    to += part * ROWS_AT_ONCE * SIDE;
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS_AT_ONCE; i++) memcpy(to + i * SIDE, from + i * x.ld, TILE_LINE);
 }
 
-/* A: columns of the square are rows of the tiles. Two rows of the square at a time: the lower halves of
- * their numbers of 32 bits make the pairs of even columns, the upper ones those of odd columns. Whole
- * lines are read at once, since in wide matrices they drive each other out of the cache. */
-static inline void pack_turned(uint16_t *to, square x) {
-    uint16_t whole[SQUARE];
-    x = filled(x, whole);
+/* A: columns of the square are rows of the tiles, even ones in the first part, odd ones in the second. Of
+ * two rows of the square the lower halves of their numbers of 32 bits make the pairs of even columns, the
+ * upper ones those of odd columns. Whole lines are read at once, since in wide matrices they drive each
+ * other out of the cache. */
+inline_ void pack_turned(uint16_t *to, square x, int part) {
     for (int j = 0; j < SIDE; j += 2 * VW)
         for (int p = 0; p < TILE_PAIRS; p += VW) {
-            vu even[VW], odd[VW]; /* [pair][column] */
+            vu pairs[VW]; /* [pair][column] */
 #pragma GCC unroll 16
             for (int q = 0; q < VW; q++) {
                 const uint16_t *from = x.first + 2 * (p + q) * x.ld + j;
                 vu first, second;
                 memcpy(&first, from, sizeof first);
                 memcpy(&second, from + x.ld, sizeof second);
-                even[q] = (first & 0xffff) | second << 16;
-                odd[q] = first >> 16 | (second & 0xffff0000);
+                pairs[q] =
+                    part ? first >> 16 | (second & 0xffff0000) : (first & 0xffff) | second << 16;
             }
-            turn_pairs(to + j * SIDE + 2 * p, 2 * TILE_LINE, even, sizeof *even);
-            turn_pairs(to + (j + 1) * SIDE + 2 * p, 2 * TILE_LINE, odd, sizeof *odd);
+            turn_pairs(to + (j + part) * SIDE + 2 * p, 2 * TILE_LINE, pairs, sizeof *pairs);
         }
 }
 
-/* B: rows of the square are its columns. */
-static inline void pack_pairs_turned(uint16_t *to, square x) {
-    uint16_t whole[SQUARE];
-    x = filled(x, whole);
-    for (int j = 0; j < SIDE; j += VW)
+/* B: rows of the square are its columns; a part is a tile. */
+inline_ void pack_pairs_turned(uint16_t *to, square x, int part) {
+    for (int j = 16 * part; j < 16 * (part + 1); j += VW)
         for (int p = 0; p < TILE_PAIRS; p += VW)
-            turn_pairs(to + j / 16 * (SQUARE / 2) + p * SIDE + j % 16 * 2, TILE_LINE,
+            turn_pairs(to + part * (SQUARE / 2) + p * SIDE + j % 16 * 2, TILE_LINE,
                        x.first + j * x.ld + 2 * p, 2 * x.ld);
 }
 
 /* B: rows of the square go along k. */
-static inline void pack_pairs(uint16_t *to, square x) {
-    uint16_t whole[SQUARE];
-    x = filled(x, whole);
-    for (int p = 0; p < TILE_PAIRS; p++) {
-        const uint16_t *first = x.first + 2 * p * x.ld;
+inline_ void pack_pairs(uint16_t *to, square x, int part) {
+    enum { AT_ONCE = TILE_PAIRS / TURNED_PARTS };
 #pragma GCC unroll 8
-        for (int j = 0; j < SIDE; j += VW) {
-            const vf pairs = pairs_of_rows(first + j, first + x.ld + j);
-            memcpy(to + j / 16 * (SQUARE / 2) + p * SIDE + j % 16 * 2, &pairs, sizeof pairs);
-        }
+    for (int p = part * AT_ONCE; p < (part + 1) * AT_ONCE; p++)
+        store_pairs(to + p * SIDE, x.first + 2 * p * x.ld, x.first + (2 * p + 1) * x.ld);
+}
+
+/* How squares are packed. */
+typedef enum packing { ROWS, TURNED, PAIRS_TURNED, PAIRS } packing;
+
+inline_ void pack_part(const packing how, uint16_t *to, square x, int part) {
+    switch (how) {
+    case ROWS: pack_rows(to, x, part); return;
+    case TURNED: pack_turned(to, x, part); return;
+    case PAIRS_TURNED: pack_pairs_turned(to, x, part); return;
+    case PAIRS: pack_pairs(to, x, part); return;
     }
+}
+
+static inline bool is_whole(square x) {
+    return x.rows >= SIDE && x.columns >= SIDE;
+}
+
+/* A part of a square at an edge. */
+static __attribute__((noinline)) void pack_edge(packing how, uint16_t *to, const square *x,
+                                                int part) {
+    uint16_t whole[SQUARE] = {0};
+    const int64_t n = x->columns < SIDE ? x->columns : SIDE;
+    for (int64_t i = 0; i < SIDE && i < x->rows; i++)
+        memcpy(whole + i * SIDE, x->first + i * x->ld, sizeof *whole * (size_t)n);
+    pack_part(how, to, (square){whole, SIDE, SIDE, SIDE}, part);
 }
 
 #endif
