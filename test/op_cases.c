@@ -209,9 +209,9 @@ static fth_extent pairs_of(const fth_variant *v) {
     return v->flags & TARGET ? FTH_ROWS_TGT_PAIRS : FTH_ROWS_SRC_PAIRS;
 }
 
-static void build_attention(fth_trial *t, const fth_variant *v, const fth_shape *s) {
-    fth_val qkv[3], places[3];
-    three_views(t, v, s, NULL, qkv);
+/* Attention and its backward: gradients go to `places`, made by then. */
+static void attend(fth_trial *t, const fth_variant *v, const fth_shape *s, const fth_val qkv[3],
+                   const fth_val places[3]) {
     fth_val prev = v->flags & PREVIOUS ? fth_trial_input(t, pairs_of(v), s->heads, FTH_FULL) : 0;
     fth_op *op = op_of(t, FTH_KIND_attention, ATT_N_IN, ATT_N_OUT, -1);
     if (!op) return;
@@ -230,9 +230,9 @@ static void build_attention(fth_trial *t, const fth_variant *v, const fth_shape 
         scores = fth_trial_input(t, pairs_of(v), s->heads, FTH_FULL);
         fth_graph_output(&t->graph, op, ATT_SCORES, scores);
     }
-    fth_op *back = op_of(t, FTH_KIND_attention_bwd, ATT_BWD_N_IN, ATT_BWD_N_OUT, 0);
+    fth_op *back =
+        op_of(t, FTH_KIND_attention_bwd, ATT_BWD_N_IN, ATT_BWD_N_OUT, t->graph.n_ops - 1);
     if (!back) return;
-    three_views(t, v, s, qkv, places);
     for (int k = 0; k < 3; k++) {
         back->in[k] = qkv[k];
         fth_graph_output(&t->graph, back, ATT_BWD_DQ + k, places[k]);
@@ -243,6 +243,13 @@ static void build_attention(fth_trial *t, const fth_variant *v, const fth_shape 
     back->in[ATT_BWD_SCORES] = scores;
     if (v->flags & ADDEND) back->in[ATT_BWD_DSCORES] = fth_trial_upstream(t, scores);
     if (prev) fth_trial_pair(t, prev, output_like(t, back, ATT_BWD_DPREV, prev));
+}
+
+static void build_attention(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    fth_val qkv[3], places[3];
+    three_views(t, v, s, NULL, qkv);
+    three_views(t, v, s, qkv, places);
+    attend(t, v, s, qkv, places);
 }
 
 enum { LONGEST = 37 }; /* of a history: more than kernels take at a time */
@@ -456,6 +463,23 @@ static void build_feed_forward(fth_trial *t, const fth_variant *v, const fth_sha
     t->graph.op[2].u.linear.act = FTH_ACT_RELU;
     t->graph.op[2].in[LINEAR_DX_SAVED] = u;
     linear_backward(t, 0, du, 0, dx);
+    fth_trial_pair(t, x, dx);
+}
+
+/* Queries, keys and values are columns of one product, as in a model: attention's backward may sum up the
+ * gradient of its bias. */
+static void build_attention_of_product(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL), qkv[3], places[3];
+    fth_val all = plain_linear(t, x, matrix(t, 3 * s->width, s->width), vector(t, 3 * s->width));
+    if (!all) return;
+    fth_val dall = output_like(t, NULL, 0, all), dx = output_like(t, NULL, 0, x);
+    for (int k = 0; k < 3; k++) {
+        qkv[k] = fth_graph_columns(&t->graph, all, k * s->width, s->width);
+        places[k] = fth_graph_columns(&t->graph, dall, k * s->width, s->width);
+    }
+    attend(t, v, s, qkv, places);
+    if (t->graph.err != FTH_OK) return;
+    linear_backward(t, 0, dall, 0, dx);
     fth_trial_pair(t, x, dx);
 }
 
@@ -697,6 +721,9 @@ static const fth_variant variants[] = {
     {"attention cross", .build = build_attention, .flags = CROSS, .number = 1},
     {"attention cross dropout", .build = build_attention, .flags = CROSS, .p = 0.2f, .number = 1},
     {"attention first of a chain", .build = build_attention, .flags = CARRY | ADDEND, .number = 1},
+    {"attention of a product", .build = build_attention_of_product, .number = 1},
+    {"attention of a product, causal", .build = build_attention_of_product, .flags = TARGET,
+     .number = 1},
     {"attention carried", .build = build_attention, .flags = CARRY | PREVIOUS | ADDEND, .p = 0.2f,
      .number = 2},
     {"attention carried causal", .build = build_attention,

@@ -139,7 +139,7 @@ static bool is_left_out(const fth_trial *t, int32_t i, double *const *result) {
     return product && isnan(result[op->out[0]][0]);
 }
 
-static int compare_joined(fth_device *host, fth_device *dev, const fth_op_case *c) {
+static int compare_together(fth_device *host, fth_device *dev, const fth_op_case *c) {
     fth_trial *t = test_malloc(sizeof *t), *before = test_malloc(sizeof *t);
     assert_ok(fth_trial_init(t, c));
     assert_ok(fth_trial_init(before, c));
@@ -158,7 +158,7 @@ static int compare_joined(fth_device *host, fth_device *dev, const fth_op_case *
             continue;
         }
         for (int k = 0; k < op->n_out; k++) {
-            const fth_val v = op->out[k];
+            const fth_val base = t->graph.value[op->out[k]].base, v = base ? base : op->out[k];
             if (!v || t->graph.value[v].class == FTH_BITS) continue; /* the host keeps none */
             const double far = distance(t, before, v, result[v]);
             /* rounding opens or shuts single ReLUs */
@@ -177,8 +177,30 @@ static int compare_joined(fth_device *host, fth_device *dev, const fth_op_case *
     return wrong;
 }
 
-/* A program of two products and a join, with so many rows that a GPU of sm_90a joins them: rows that fill
- * no block of 128 among them. ref would take minutes for it: here device cpu is what is right. */
+/* Programs whose names begin so, in each shape. ref would take minutes for them: device cpu is what is
+ * right. */
+static void compare_programs(const char *name, const fth_shape *shapes, size_t n) {
+    fth_device *dev = open_gpu(FTH_PREC_BF16), *host = NULL;
+    if (!dev) skip();
+    assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_FP32, 2, &host));
+    int wrong = 0;
+    fth_op_case c;
+    for (size_t i = 0; fth_op_case_at(i, &c); i++) {
+        if (strncmp(c.name, name, strlen(name)) != 0 || c.shape->n_sent != 0 ||
+            !strstr(c.name, only))
+            continue;
+        for (size_t k = 0; k < n; k++) {
+            c.shape = &shapes[k];
+            wrong += compare_together(host, dev, &c);
+        }
+    }
+    host->backend->close(host);
+    dev->backend->close(dev);
+    assert_int_equal(wrong, 0);
+}
+
+/* Two products and a join, with so many rows that a GPU of sm_90a joins them: rows that fill no block of 128
+ * among them. */
 static void joined_products_agree_with_the_host(void **state) {
     (void)state;
     static const fth_shape shapes[] = {
@@ -187,22 +209,19 @@ static void joined_products_agree_with_the_host(void **state) {
         {"width 1024, 4,301 rows", 2, {4300, 1}, {4000, 333}, 1024, 2, 256, 9, true},
         {"width 256, inner 1024", 2, {4300, 1}, {4000, 333}, 256, 2, 1024, 9, true},
     };
-    fth_device *dev = open_gpu(FTH_PREC_BF16), *host = NULL;
-    if (!dev) skip();
-    assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_FP32, 2, &host));
-    int wrong = 0;
-    fth_op_case c;
-    for (size_t i = 0; fth_op_case_at(i, &c); i++) {
-        if (strncmp(c.name, "joined", 6) != 0 || c.shape->n_sent != 0 || !strstr(c.name, only))
-            continue;
-        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-            c.shape = &shapes[k];
-            wrong += compare_joined(host, dev, &c);
-        }
-    }
-    host->backend->close(host);
-    dev->backend->close(dev);
-    assert_int_equal(wrong, 0);
+    compare_programs("joined", shapes, sizeof shapes / sizeof *shapes);
+}
+
+/* Heads of 64 columns and so many rows that attention's backward sums up the gradient of a bias: over tiles
+ * of one sentence and of several, and over more tiles than blocks. */
+static void attention_sums_for_biases(void **state) {
+    (void)state;
+    static const fth_shape shapes[] = {
+        {"a tile of three sentences", 4, {6144, 20, 33, 7}, {6144, 11, 31, 5}, 128, 2, 9, 9, true},
+        {"long sentences", 4, {3000, 2100, 1089, 3}, {2000, 2300, 1, 2064}, 64, 1, 9, 9, true},
+        {"more tiles than blocks", 3, {3000, 3100, 67}, {4000, 2500, 1}, 1024, 16, 9, 9, true},
+    };
+    compare_programs("attention of a product", shapes, sizeof shapes / sizeof *shapes);
 }
 
 /* Products go over the whole capacity: an activation's tail must be finite, a gradient's 0. */
@@ -420,6 +439,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(tails_do_no_harm),
         cmocka_unit_test(joins_of_all_widths_agree_with_ref),
         cmocka_unit_test(joined_products_agree_with_the_host),
+        cmocka_unit_test(attention_sums_for_biases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,22 +104,53 @@ fth_err fth_cuda_attention(const fth_cuda_call *c) {
     return fth_cuda_attention_plain(c, &s);
 }
 
-fth_err fth_cuda_attention_bwd(const fth_cuda_call *c) {
+/* The operands of a backward, and whether the kernels for bf16 can do it. */
+static bool is_fast_bwd(const fth_cuda_call *c, attention_shape *s) {
     const fth_tensor *all[8];
     for (int k = 0; k < 4; k++) all[k] = in_of(c, ATT_BWD_Q + k);
     all[4] = in_of(c, ATT_BWD_DO);
     for (int k = 0; k < 3; k++) all[5 + k] = out_of(c, ATT_BWD_DQ + k);
-    const attention_shape s = fth_cuda_attention_shape(c, all[0], all[1]);
+    *s = fth_cuda_attention_shape(c, all[0], all[1]);
     const bool carries =
         c->op->in[ATT_BWD_SCORES] || c->op->in[ATT_BWD_DSCORES] || c->op->out[ATT_BWD_DPREV];
-    if (!carries && fth_cuda_attention_is_fast(&s, all, 8)) return fast_bwd(c, &s);
-    return fth_cuda_attention_plain_bwd(c, &s);
+    return !carries && fth_cuda_attention_is_fast(s, all, 8);
 }
 
-/* Two numbers by query and head: the product of o and its gradient, and maybe the log-sum. */
-int64_t fth_cuda_attention_bwd_scratch(const fth_device *, const fth_graph *g, const fth_op *op,
+fth_err fth_cuda_attention_bwd(const fth_cuda_call *c) {
+    attention_shape s;
+    return is_fast_bwd(c, &s) ? fast_bwd(c, &s) : fth_cuda_attention_plain_bwd(c, &s);
+}
+
+bool fth_cuda_attention_sums(const fth_exec *ex, const fth_cuda_program *p, const fth_op *op) {
+#ifdef FATHOM_HAS_SM90A
+    fth_cuda_call call = {};
+    call.ex = ex, call.op = op, call.batch = &p->batch;
+    attention_shape s;
+    /* where gradients of weights run aside, these sums cost nothing there */
+    return !fth_cuda_has_aside(p) && is_fast_bwd(&call, &s) && has_wgmma(&s);
+#else
+    return false;
+#endif
+}
+
+static int64_t capacity_of(const fth_graph *g, fth_val v, const int64_t capacity[FTH_N_EXTENTS]) {
+    const fth_value *x = &g->value[v];
+    return x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
+}
+
+/* Two numbers by query and head: the product of o and its gradient, and maybe the log-sum; and parts of sums
+ * of columns. */
+int64_t fth_cuda_attention_bwd_scratch(const fth_device *dev, const fth_graph *g, const fth_op *op,
                                        const int64_t capacity[FTH_N_EXTENTS]) {
-    const fth_value *q = &g->value[op->in[ATT_BWD_Q]];
-    const int64_t rows = q->extent == FTH_ROWS_FIXED ? q->rows : capacity[q->extent];
-    return rows * op->u.attention.heads * (int64_t)sizeof(float2);
+    const int64_t rows = capacity_of(g, op->in[ATT_BWD_Q], capacity);
+    const int64_t bytes = rows * op->u.attention.heads * (int64_t)sizeof(float2);
+#ifdef FATHOM_HAS_SM90A
+    const int64_t sums = fth_cuda_attention_sums_elements(
+        (const fth_cuda *)dev, rows, capacity_of(g, op->in[ATT_BWD_K], capacity),
+        op->u.attention.heads);
+    return bytes + sums * (int64_t)sizeof(float);
+#else
+    (void)dev;
+    return bytes;
+#endif
 }

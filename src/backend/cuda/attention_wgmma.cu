@@ -101,10 +101,10 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     __shared__ uint64_t barrier[2];
     const attention_shape &s = a.s;
     bf16 *q = reinterpret_cast<bf16 *>(memory), *k = q + 2 * TILE_SIZE, *v = k + 2 * TILE_SIZE;
-    const int items = fth_cuda_n_tiles((int)s.q_rows.capacity) * s.heads;
+    const int tiles = fth_cuda_n_tiles((int)s.q_rows.capacity);
     const int mine = (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4; /* row in a tile */
     const float scale = s.scale * 1.44269504f;
-    const walk way = {s.tiles.queries, items, s.heads, record};
+    const walk way = {s.tiles.queries, tiles, record};
     way.begin();
     arrivals arrive(barrier);
     const pair_feed keys = {a.k_map, a.v_map, k, v, arrive};

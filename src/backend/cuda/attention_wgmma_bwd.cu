@@ -3,16 +3,21 @@
  * has a block per tile of keys, walks over the queries that see them and gives dk and dv. Each output
  * has one writer and sums have a fixed order; the price is 7 products instead of 5. Where the
  * sentences of a tile of queries are those of a tile of keys, the first kernel gives dk and dv too,
- * with 5 products. */
+ * with 5 products. Where dq, dk and dv are columns of one matrix, both kernels sum these up on the way, for
+ * the gradient of a bias (partners.cu). */
 #include "backend/cuda/attention.cuh"
+#include "backend/cuda/parts.cuh"
 #include "backend/cuda/wgmma.cuh"
 
 namespace {
 enum { QUERY_BLOCKS = 3, KEY_BLOCKS = 3 }; /* on a multiprocessor */
+enum { DQ, DK, DV, GRADIENTS };
 
 struct wgmma_args : attention_bwd_args {
     float2 *stats; /* [heads, q rows] of every query and head: lse in powers of 2, <do, o> */
     CUtensorMap q_map, k_map, v_map, do_map, o_map;
+    float *sums; /* [blocks of a head, width] of columns, of the present kernel; NULL: not wanted */
+    int sums_width, sums_column[GRADIENTS]; /* the first of each */
 };
 
 /* ---- what both kernels share ---- */
@@ -49,6 +54,42 @@ __device__ __forceinline__ void differentiate(float (*p)[4], float (*dp)[4], flo
     for (int n = 0; n < TILE / 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) dp[n][i] = p[n][i] * (dp[n][i] - stats(i, n).y);
+}
+
+/* A thread's sums of two columns, 2 lane and the one behind it, over the rows of its warp. Those of dk and dv
+ * lie in shared memory: registers are scarce. */
+struct column_sums {
+    float2 dq;
+    float2 (*shared)[2][32]; /* [warp][dk, dv][lane] */
+
+    __device__ __forceinline__ float2 *of(int which) {
+        return which == DQ ? &dq : &shared[threadIdx.x / 32][which - DK][threadIdx.x % 32];
+    }
+
+    __device__ __forceinline__ void begin() {
+        for (int k = 0; k < GRADIENTS; k++) *of(k) = make_float2(0.0f, 0.0f);
+    }
+};
+
+enum { SUMS_BYTES = THREADS / 32 * 2 * TILE * (int)sizeof(float) };
+
+/* The sums of a block, of all warps in order. room [warps][TILE]: nobody uses it any more. */
+__device__ __forceinline__ void write_sums(const wgmma_args &a, const column_sums &sums,
+                                           float *room) {
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    float *row = a.sums + (int64_t)blockIdx.y * a.sums_width + blockIdx.x * TILE;
+    __syncthreads();
+    reinterpret_cast<float2 *>(room)[threadIdx.x] = sums.dq;
+    __syncthreads();
+    if (lane >= TILE / 4) return; /* each warp has a quarter of the columns */
+    const int column = warp * (TILE / 4) + lane;
+    float sum[GRADIENTS] = {};
+    for (int w = 0; w < THREADS / 32; w++) {
+        sum[DQ] += room[w * TILE + column];
+        for (int k = DK; k < GRADIENTS; k++)
+            sum[k] += reinterpret_cast<const float *>(sums.shared[w][k - DK])[column];
+    }
+    for (int k = 0; k < GRADIENTS; k++) row[a.sums_column[k] + column] = sum[k];
 }
 
 /* ---- dq ---- */
@@ -126,12 +167,13 @@ __device__ __forceinline__ void differentiate_rows(const attention_shape &s, con
 /* All gradients of a closed tile, whose dq, p and ds there are already. */
 __device__ __forceinline__ void close_tile(const wgmma_args &a, const place &at, float (*sum)[4],
                                            const left &p, const left &ds, bf16 *q, const bf16 *d_o,
-                                           bf16 *k, bf16 *v) {
+                                           bf16 *k, bf16 *v, column_sums *sums) {
     const int64_t end = a.s.k_rows.capacity;
     const float one[2] = {1.0f, 1.0f}, scales[2] = {a.s.scale, a.s.scale};
     __syncthreads(); /* k and v have been read */
     write_left(ds, v);
     write_tile(sum, scales, k, a.dq + at.column, a.ld_dq, at.row, a.s.q_rows.capacity);
+    if (a.sums) add_column_sums(k, sums->of(DQ));
     write_left(p, k);
     publish();
     __syncthreads();
@@ -140,10 +182,12 @@ __device__ __forceinline__ void close_tile(const wgmma_args &a, const place &at,
     products_end(sum);
     __syncthreads(); /* q has been read */
     write_tile(sum, scales, q, a.dk + at.column, a.ld_dk, at.row, end);
+    if (a.sums) add_column_sums(q, sums->of(DK));
     products_begin();
     turned_multiply(sum, k, d_o);
     products_end(sum);
     write_tile(sum, one, q, a.dv + at.column, a.ld_dv, at.row, end);
+    if (a.sums) add_column_sums(q, sums->of(DV));
 }
 
 /* Those of a closed tile in the tail of a buffer, or of one that sees nothing: zeros. */
@@ -165,13 +209,15 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
     bf16 *q = reinterpret_cast<bf16 *>(memory), *d_o = q + 2 * TILE_SIZE;
     bf16 *k = d_o + 2 * TILE_SIZE, *v = k + 2 * TILE_SIZE, *o = v + 2 * TILE_SIZE;
     __shared__ float lse[2 * TILE];
-    const int items = fth_cuda_n_tiles((int)s.q_rows.capacity) * s.heads;
+    const int tiles = fth_cuda_n_tiles((int)s.q_rows.capacity);
     const int mine = (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4; /* row in a tile */
-    const walk way = {s.tiles.queries, items, s.heads, record};
+    const walk way = {s.tiles.queries, tiles, record};
     way.begin();
     arrivals arrive(barrier);
     const pair_feed keys = {a.k_map, a.v_map, k, v, arrive};
     const query_feed feed = {a, way, q, d_o, o, lse, keys};
+    column_sums sums = {{}, reinterpret_cast<float2(*)[2][32]>(o + TILE_SIZE)};
+    sums.begin();
     feed.first(0);
     for (int round = 0; way.has(round); round++) {
         const fth_cuda_tile *about = way.about(round);
@@ -202,7 +248,7 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
             products_begin();
             multiply(dq, ds, k_now);
             products_end(dq);
-            if (closed) close_tile(a, now, dq, left_of(p), ds, q_now, do_now, k_now, v_now);
+            if (closed) close_tile(a, now, dq, left_of(p), ds, q_now, do_now, k_now, v_now, &sums);
             key += TILE;
         } while (key < now.end);
         if (now.begin >= now.end) {
@@ -211,8 +257,10 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
             const float scales[2] = {s.scale, s.scale};
             __syncthreads(); /* q has been read */
             write_tile(dq, scales, q_now, a.dq + now.column, a.ld_dq, now.row, s.q_rows.capacity);
+            if (a.sums) add_column_sums(q_now, sums.of(DQ));
         }
     }
+    if (a.sums) write_sums(a, sums, reinterpret_cast<float *>(memory));
 }
 
 /* ---- dk and dv ---- */
@@ -258,10 +306,15 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
     bf16 *k = reinterpret_cast<bf16 *>(memory), *v = k + 2 * TILE_SIZE;
     bf16 *q = v + 2 * TILE_SIZE, *d_o = q + 2 * TILE_SIZE;
     float2 *stats = reinterpret_cast<float2 *>(d_o + 2 * TILE_SIZE);
-    const int items = *s.tiles.n_keys * s.heads;
+    const int tiles = *s.tiles.n_keys;
     const float scale = s.scale * 1.44269504f;
-    const walk way = {s.tiles.keys, items, s.heads, record};
-    if (!way.has(0)) return;
+    const walk way = {s.tiles.keys, tiles, record};
+    column_sums sums = {{}, reinterpret_cast<float2(*)[2][32]>(stats + 2 * TILE)};
+    sums.begin();
+    if (!way.has(0)) {
+        if (a.sums) write_sums(a, sums, reinterpret_cast<float *>(memory));
+        return;
+    }
     way.begin();
     arrivals arrive(barrier);
     const pair_feed queries = {a.q_map, a.do_map, q, d_o, arrive};
@@ -308,24 +361,62 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
         __syncthreads(); /* k and v have been read */
         write_tile(dk, scales, k_now, a.dk + now.column, a.ld_dk, now.row, s.k_rows.capacity);
         write_tile(dv, one, v_now, a.dv + now.column, a.ld_dv, now.row, s.k_rows.capacity);
+        if (a.sums) {
+            add_column_sums(k_now, sums.of(DK));
+            add_column_sums(v_now, sums.of(DV));
+        }
     }
+    if (a.sums) write_sums(a, sums, reinterpret_cast<float *>(memory));
+}
+
+/* Where the sums of columns go: parts of both kernels, one behind the other, then the bias's gradient. */
+finish_args sums_of(const fth_cuda_call *c, const fth_op *dw, wgmma_args *a, int64_t blocks) {
+    const fth_graph *g = c->ex->graph;
+    const fth_tensor *dy = fth_arg(c->ex, dw->in[LINEAR_DW_DY]);
+    for (int k = 0; k < GRADIENTS; k++)
+        a->sums_column[k] = g->value[c->op->out[ATT_BWD_DQ + k]].column;
+    a->sums = fth_cuda_parts_place(c, false);
+    a->sums_width = dy->width;
+    finish_args f = {};
+    f.parts[BRANCH] = a->sums;
+    f.grad[BRANCH] = (float *)fth_arg(c->ex, dw->out[LINEAR_DW_DB])->data;
+    f.coef[BRANCH] = {FTH_COEF_CONST, 0, 1.0f, nullptr};
+    f.blocks = (int)blocks, f.width = dy->width, f.step = c->step;
+    return f;
 }
 } // namespace
+
+int64_t fth_cuda_attention_sums_elements(const fth_cuda *gpu, int64_t q_rows, int64_t k_rows,
+                                         int heads) {
+    const int64_t of_queries =
+        tile_blocks(gpu, fth_cuda_n_tiles((int32_t)q_rows), heads, QUERY_BLOCKS);
+    const int64_t of_keys = tile_blocks(gpu, fth_cuda_n_tiles((int32_t)k_rows), heads, KEY_BLOCKS);
+    return (of_queries + of_keys) * GRADIENTS * heads * TILE;
+}
 
 fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_shape *s) {
     wgmma_args a = {};
     static_cast<attention_bwd_args &>(a) = fth_cuda_attention_bwd_args(c, s);
-    a.stats = (float2 *)c->scratch;
     const int64_t columns = (int64_t)s->heads * TILE;
     const int64_t q_rows = s->q_rows.capacity, k_rows = s->k_rows.capacity;
+    a.stats = (float2 *)((float *)c->scratch +
+                         fth_cuda_attention_sums_elements(c->gpu, q_rows, k_rows, s->heads));
     const int bytes = TILE_SIZE * (int)sizeof(bf16);
     FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, q_rows, columns, TILE));
     FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, k_rows, columns, TILE));
     FTH_TRY(fth_cuda_map_tiles(&a.v_map, a.v, a.ld_v, k_rows, columns, TILE));
     FTH_TRY(fth_cuda_map_tiles(&a.do_map, a.d_o, a.ld_do, q_rows, columns, TILE));
     FTH_TRY(fth_cuda_map_tiles(&a.o_map, a.o, a.ld_o, q_rows, columns, TILE));
-    FTH_TRY(launch_tiles(c, query_kernel, a, fth_cuda_n_tiles((int32_t)q_rows), QUERY_BLOCKS,
-                         9 * bytes));
-    return launch_tiles(c, key_kernel, a, fth_cuda_n_tiles((int32_t)k_rows), KEY_BLOCKS,
-                        8 * bytes + 2 * TILE * (int)sizeof(float2));
+    const int32_t q_tiles = fth_cuda_n_tiles((int32_t)q_rows);
+    const int32_t k_tiles = fth_cuda_n_tiles((int32_t)k_rows);
+    const int64_t query_blocks = tile_blocks(c->gpu, q_tiles, s->heads, QUERY_BLOCKS);
+    const fth_op *dw = fth_cuda_partner(c);
+    finish_args f = {};
+    if (dw)
+        f = sums_of(c, dw, &a, query_blocks + tile_blocks(c->gpu, k_tiles, s->heads, KEY_BLOCKS));
+    FTH_TRY(launch_tiles(c, query_kernel, a, q_tiles, QUERY_BLOCKS, 9 * bytes + SUMS_BYTES));
+    if (dw) a.sums += query_blocks * a.sums_width;
+    FTH_TRY(launch_tiles(c, key_kernel, a, k_tiles, KEY_BLOCKS,
+                         8 * bytes + 2 * TILE * (int)sizeof(float2) + SUMS_BYTES));
+    return dw ? fth_cuda_add_parts(c, f, false) : FTH_OK;
 }

@@ -218,7 +218,7 @@ fth_err fth_cuda_add_late(fth_cuda_program *p, cudaStream_t stream); /* now */
 
 /* partners.cu: finds the operations that can sum up the gradient of a bias on the way: partner
  * [n_ops] gets the number of the linear_dw whose bias it is, and in turn. */
-fth_err fth_cuda_find_partners(const fth_graph *g, int32_t **partner);
+fth_err fth_cuda_find_partners(const fth_exec *ex, fth_cuda_program *p);
 const fth_op *fth_cuda_partner(const fth_cuda_call *c); /* NULL: none */
 
 /* cuda.cu: a failed call of CUDA as an fth_err; `what` was tried. */

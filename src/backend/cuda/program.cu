@@ -290,7 +290,7 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     CUDA_TRY(cudaEventCreateWithFlags(&p->copied, cudaEventDisableTiming), "making an event");
     memset(p->staged, 0, p->block_bytes);
     lay_out(p, p->block, &p->batch);
-    FTH_TRY(fth_cuda_find_partners(ex->graph, &p->partner));
+    FTH_TRY(fth_cuda_find_partners(ex, p));
     FTH_TRY(fth_cuda_find_joined(ex, p->partner, &p->joined));
     FTH_TRY(fth_cuda_prepare_late(ex, p));
     FTH_TRY(take_aside_scratch(ex, p));

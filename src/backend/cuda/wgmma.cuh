@@ -271,6 +271,23 @@ static __device__ __forceinline__ void write_tile(const float (*c)[4], const flo
     __syncwarp();
 }
 
+/* Adds sums over the warp's 16 rows of a tile that it has written to those of two columns, 2 lane and the one
+ * behind it. */
+static __device__ __forceinline__ void add_column_sums(const bf16 *tile, float2 *sums) {
+    int thread; /* asked for here, or addresses would be kept in registers all the time */
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    const int lane = thread % 32, first = thread / 32 * 16;
+    float2 sum = *sums;
+#pragma unroll
+    for (int r = 0; r < 16; r++) {
+        const float2 x = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162 *>(
+            tile + tile_at(first + r, lane / 4 * 8) + lane % 4 * 2));
+        sum.x += x.x, sum.y += x.y;
+    }
+    *sums = sum;
+    __syncwarp();
+}
+
 /* ---- the walk over a list of tiles ---- */
 
 /* A tile of a head that a block is to do. */
@@ -280,21 +297,21 @@ struct place {
     int begin, end;   /* as there */
 };
 
-/* A block's way through a list: one item, a tile of one head, in each round. Rounds go forth and back,
- * so that who had the most to do in one has the least in the next. What the list says about an item is
- * fetched together with the tiles of the item before. */
+/* A block's way through a list of tiles, for the head blockIdx.x: one of them in each round. Rounds go forth
+ * and back, so that who had the most to do in one has the least in the next. What the list says about a
+ * tile is fetched together with the rows of the one before. */
 struct walk {
     const fth_cuda_tile *list;
-    int items, heads;
+    int tiles;             /* of the list */
     fth_cuda_tile *record; /* [2] in shared memory, by rounds in turn */
 
-    __device__ __forceinline__ int item_in(int round) const {
-        const int blocks = (int)gridDim.x, block = (int)blockIdx.x;
+    __device__ __forceinline__ int tile_in(int round) const {
+        const int blocks = (int)gridDim.y, block = (int)blockIdx.y;
         return round * blocks + (round % 2 ? blocks - 1 - block : block);
     }
 
     __device__ __forceinline__ bool has(int round) const {
-        return item_in(round) < items;
+        return tile_in(round) < tiles;
     }
 
     __device__ __forceinline__ const fth_cuda_tile *about(int round) const {
@@ -303,7 +320,7 @@ struct walk {
 
     __device__ __forceinline__ place at(int round) const {
         const fth_cuda_tile *t = about(round);
-        const int head = item_in(round) % heads;
+        const int head = (int)blockIdx.x;
         return {head, head * TILE, t->row, t->row_end, t->begin, t->end};
     }
 
@@ -312,7 +329,7 @@ struct walk {
         const int part = (int)threadIdx.x * 8; /* of 16 bytes */
         if (part < 16)
             copy16(reinterpret_cast<bf16 *>(record) + part,
-                   reinterpret_cast<const bf16 *>(list + item_in(0) / heads) + part, true);
+                   reinterpret_cast<const bf16 *>(list + tile_in(0)) + part, true);
         copies_wait_all();
     }
 
@@ -326,7 +343,7 @@ struct walk {
         if (!has(round)) return;
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                      "[%0], [%1], %2, [%3];" ::"r"(shared_address(about(round))),
-                     "l"(list + item_in(round) / heads), "r"((int)sizeof *record),
+                     "l"(list + tile_in(round)), "r"((int)sizeof *record),
                      "r"(shared_address(barrier))
                      : "memory");
     }
@@ -362,16 +379,24 @@ static __device__ __forceinline__ bool is_seen(int2 seen, int column, int n, int
     return at >= seen.x && at < seen.y;
 }
 
-/* As many blocks as the GPU holds at once, `per_processor` on a multiprocessor, with `bytes` of shared
- * memory each, for `tiles` of all heads. */
+/* Blocks of each head for so many tiles: together as many as the GPU holds at once, `per_processor` on a
+ * multiprocessor. */
+static inline int64_t tile_blocks(const fth_cuda *gpu, int64_t tiles, int heads,
+                                  int per_processor) {
+    const int64_t most = (int64_t)gpu->processors * per_processor / heads;
+    return tiles < most ? tiles : most > 0 ? most : 1;
+}
+
+/* Blocks with `bytes` of shared memory each, for `tiles` of all heads. */
 template <class Args>
 fth_err launch_tiles(const fth_cuda_call *c, void (*kernel)(const Args), const Args &a,
                      int64_t tiles, int per_processor, int bytes) {
-    const int64_t items = tiles * a.s.heads, most = (int64_t)c->gpu->processors * per_processor;
-    if (items == 0) return FTH_OK;
+    const dim3 blocks((unsigned)a.s.heads,
+                      (unsigned)tile_blocks(c->gpu, tiles, a.s.heads, per_processor));
+    if (tiles == 0) return FTH_OK;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "asking for shared memory");
-    kernel<<<(unsigned)(items < most ? items : most), THREADS, bytes, c->stream>>>(a);
+    kernel<<<blocks, THREADS, bytes, c->stream>>>(a);
     return fth_cuda_launched();
 }
 
