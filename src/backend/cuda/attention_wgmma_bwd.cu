@@ -371,18 +371,12 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
 
 /* Where the sums of columns go: parts of both kernels, one behind the other, then the bias's gradient. */
 finish_args sums_of(const fth_cuda_call *c, const fth_op *dw, wgmma_args *a, int64_t blocks) {
-    const fth_graph *g = c->ex->graph;
-    const fth_tensor *dy = fth_arg(c->ex, dw->in[LINEAR_DW_DY]);
+    const fth_tensor *db = fth_arg(c->ex, dw->out[LINEAR_DW_DB]);
     for (int k = 0; k < GRADIENTS; k++)
-        a->sums_column[k] = g->value[c->op->out[ATT_BWD_DQ + k]].column;
+        a->sums_column[k] = c->ex->graph->value[c->op->out[ATT_BWD_DQ + k]].column;
     a->sums = fth_cuda_parts_place(c, false);
-    a->sums_width = dy->width;
-    finish_args f = {};
-    f.parts[BRANCH] = a->sums;
-    f.grad[BRANCH] = (float *)fth_arg(c->ex, dw->out[LINEAR_DW_DB])->data;
-    f.coef[BRANCH] = {FTH_COEF_CONST, 0, 1.0f, nullptr};
-    f.blocks = (int)blocks, f.width = dy->width, f.step = c->step;
-    return f;
+    a->sums_width = fth_arg(c->ex, dw->in[LINEAR_DW_DY])->width;
+    return finish_bias(c, a->sums, (float *)db->data, blocks, a->sums_width);
 }
 } // namespace
 

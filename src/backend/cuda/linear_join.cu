@@ -130,11 +130,8 @@ fth_err fth_cuda_linear_slope(const fth_cuda_call *c, float *db) {
     float *parts = db ? fth_cuda_parts_place(c, false) : nullptr;
     FTH_TRY(fth_cuda_linear_slope_wgmma(c, &l, in_of(c, LINEAR_DX_SAVED), dx, parts));
     if (!db) return FTH_OK;
-    finish_args f = {};
-    f.parts[BRANCH] = parts, f.grad[BRANCH] = db;
-    f.coef[BRANCH] = {FTH_COEF_CONST, 0, 1.0f, nullptr};
-    f.blocks = ceil_div(dx->rows, FTH_CUDA_JOINED_ROWS), f.width = dx->width, f.step = c->step;
-    return fth_cuda_add_parts(c, f, false);
+    const int64_t blocks = ceil_div(dx->rows, FTH_CUDA_JOINED_ROWS);
+    return fth_cuda_add_parts(c, finish_bias(c, parts, db, blocks, dx->width), false);
 }
 
 fth_err fth_cuda_linear_join(const fth_cuda_call *c) {

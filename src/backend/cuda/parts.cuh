@@ -19,6 +19,16 @@ struct finish_args {
     const fth_cuda_step *step;
 };
 
+/* Those of a bias alone. */
+static inline finish_args finish_bias(const fth_cuda_call *c, const float *parts, float *grad,
+                                      int64_t blocks, int width) {
+    finish_args f = {};
+    f.parts[BRANCH] = parts, f.grad[BRANCH] = grad;
+    f.coef[BRANCH] = {FTH_COEF_CONST, 0, 1.0f, nullptr};
+    f.blocks = (int)blocks, f.width = width, f.step = c->step;
+    return f;
+}
+
 /* Where the parts of an operation are to be put; learned: those of coefficients are among them. */
 float *fth_cuda_parts_place(const fth_cuda_call *c, bool learned);
 

@@ -181,18 +181,10 @@ inline_ square square_of_a(const work *w, const bool turned, int64_t i) {
     return (square){a.data + row * a.ld + l, a.ld, n, depth};
 }
 
-/* What is packed has been asked for a square before, so that nothing waits for the memory while the unit
- * could work. */
 inline_ void pack_a(const work *w, const packing how, const int64_t parts, int64_t i) {
     const int64_t at = i / parts;
-    const int part = (int)(i % parts), lines = SIDE / (int)parts;
-    const square x = square_of_a(w, how == TURNED, at);
-    real *to = w->a_next + at * SQUARE;
-    ask_for(square_of_a(w, how == TURNED, at + 1), part * lines, lines);
-    if (is_whole(x))
-        pack_part(how, to, x, part);
-    else
-        pack_edge(how, to, &(square){x.first, x.ld, x.rows, x.columns}, part);
+    pack(how, w->a_next + at * SQUARE, square_of_a(w, how == TURNED, at),
+         square_of_a(w, how == TURNED, at + 1), (int)(i % parts));
 }
 
 static void ask_for_rows(const work *w, int64_t begin, int64_t end) {
@@ -222,16 +214,9 @@ inline_ square square_of_b(const work *w, const bool turned, int64_t i) {
 }
 
 inline_ void pack_b(const work *w, const packing how, int64_t i) {
-    enum { LINES = SIDE / TURNED_PARTS };
     const int64_t at = i / TURNED_PARTS;
-    const int part = (int)(i % TURNED_PARTS);
-    const square x = square_of_b(w, how == PAIRS_TURNED, at);
-    real *to = w->b[w->coming.number % 2] + at * SQUARE;
-    ask_for(square_of_b(w, how == PAIRS_TURNED, at + 1), part * LINES, LINES);
-    if (is_whole(x))
-        pack_part(how, to, x, part);
-    else
-        pack_edge(how, to, &(square){x.first, x.ld, x.rows, x.columns}, part);
+    pack(how, w->b[w->coming.number % 2] + at * SQUARE, square_of_b(w, how == PAIRS_TURNED, at),
+         square_of_b(w, how == PAIRS_TURNED, at + 1), (int)(i % TURNED_PARTS));
 }
 
 static void turn_strips(const work *w, int64_t begin, int64_t end) {

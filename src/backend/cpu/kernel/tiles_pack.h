@@ -108,10 +108,6 @@ inline_ void pack_part(const packing how, uint16_t *to, square x, int part) {
     }
 }
 
-static inline bool is_whole(square x) {
-    return x.rows >= SIDE && x.columns >= SIDE;
-}
-
 /* A part of a square at an edge. */
 static __attribute__((noinline)) void pack_edge(packing how, uint16_t *to, const square *x,
                                                 int part) {
@@ -120,6 +116,17 @@ static __attribute__((noinline)) void pack_edge(packing how, uint16_t *to, const
     for (int64_t i = 0; i < SIDE && i < x->rows; i++)
         memcpy(whole + i * SIDE, x->first + i * x->ld, sizeof *whole * (size_t)n);
     pack_part(how, to, (square){whole, SIDE, SIDE, SIDE}, part);
+}
+
+/* A part of any square. What is packed has been asked for a square before, so that nothing waits for the
+ * memory while the unit could work. */
+inline_ void pack(const packing how, uint16_t *to, square x, square next, int part) {
+    const int lines = how == ROWS ? ROWS_AT_ONCE : SIDE / TURNED_PARTS;
+    ask_for(next, part * lines, lines);
+    if (x.rows >= SIDE && x.columns >= SIDE)
+        pack_part(how, to, x, part);
+    else
+        pack_edge(how, to, &(square){x.first, x.ld, x.rows, x.columns}, part);
 }
 
 #endif
