@@ -100,13 +100,16 @@ static void draw(const fth_param *p, uint64_t seed, float *out) {
 }
 
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat) {
-    memset(flat, 0, sizeof *flat * (size_t)m->params.size);
-    /* billions of draws; each parameter has its own stream */
+    const fth_params *all = &m->params;
+    /* billions of draws; each parameter has its own stream, and who draws it touches its memory first */
 #pragma omp parallel for schedule(dynamic)
-    for (int32_t i = 0; i < m->params.n; i++) {
-        const fth_param *p = &m->params.param[i];
+    for (int32_t i = 0; i < all->n; i++) {
+        const fth_param *p = &all->param[i];
+        const int64_t end = p->offset + fth_param_size(p);
+        const int64_t next = i + 1 < all->n ? all->param[i + 1].offset : all->size;
         float *out = flat + p->offset;
         draw(p, seed, out);
+        memset(flat + end, 0, sizeof *flat * (size_t)(next - end)); /* the gap behind it */
         if (p->role == FTH_ROLE_EMBED || p->role == FTH_ROLE_OUTPUT)
             memset(out + m->config.pad * p->shape[1], 0, sizeof *out * (size_t)p->shape[1]);
     }
