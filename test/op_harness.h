@@ -19,7 +19,7 @@ typedef struct fth_shape {
     bool large;                     /* too slow for finite differences */
 } fth_shape;
 
-typedef struct fth_variant fth_variant; /* of op_cases.c */
+typedef struct fth_variant fth_variant; /* of op_build.h */
 
 typedef struct fth_op_case {
     char name[96];
