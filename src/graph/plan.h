@@ -12,8 +12,7 @@ typedef struct fth_plan_spec {
     size_t real_size, full_size;     /* bytes of an element of each class; BITS: 1 */
     bool norms_again; /* fth_plan_within: outputs of layer norms are made again in any case */
     int32_t lag; /* operations by which those that run aside may end late: their operands stay */
-    bool
-        joined; /* joins make the products that they read (fth_joined_product): operands stay for it */
+    bool joined; /* joins make the products that they read (fth_joined_product): operands stay */
 } fth_plan_spec;
 
 typedef struct fth_plan {

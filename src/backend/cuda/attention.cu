@@ -121,17 +121,28 @@ fth_err fth_cuda_attention_bwd(const fth_cuda_call *c) {
     return is_fast_bwd(c, &s) ? fast_bwd(c, &s) : fth_cuda_attention_plain_bwd(c, &s);
 }
 
-bool fth_cuda_attention_sums(const fth_exec *ex, const fth_cuda_program *p, const fth_op *op) {
 #ifdef FATHOM_HAS_SM90A
+bool fth_cuda_attention_sums(const fth_exec *ex, const fth_cuda_program *p, const fth_op *op) {
     fth_cuda_call call = {};
     call.ex = ex, call.op = op, call.batch = &p->batch;
     attention_shape s;
     /* where gradients of weights run aside, these sums cost nothing there */
     return !fth_cuda_has_aside(p) && is_fast_bwd(&call, &s) && has_wgmma(&s);
-#else
-    return false;
-#endif
 }
+
+int64_t fth_cuda_attention_sums_elements(const fth_device *dev, int64_t q_rows, int64_t k_rows,
+                                         int heads) {
+    return fth_cuda_attention_wgmma_sums((const fth_cuda *)dev, q_rows, k_rows, heads);
+}
+#else
+bool fth_cuda_attention_sums(const fth_exec *, const fth_cuda_program *, const fth_op *) {
+    return false;
+}
+
+int64_t fth_cuda_attention_sums_elements(const fth_device *, int64_t, int64_t, int) {
+    return 0;
+}
+#endif
 
 static int64_t capacity_of(const fth_graph *g, fth_val v, const int64_t capacity[FTH_N_EXTENTS]) {
     const fth_value *x = &g->value[v];
@@ -144,13 +155,7 @@ int64_t fth_cuda_attention_bwd_scratch(const fth_device *dev, const fth_graph *g
                                        const int64_t capacity[FTH_N_EXTENTS]) {
     const int64_t rows = capacity_of(g, op->in[ATT_BWD_Q], capacity);
     const int64_t bytes = rows * op->u.attention.heads * (int64_t)sizeof(float2);
-#ifdef FATHOM_HAS_SM90A
     const int64_t sums = fth_cuda_attention_sums_elements(
-        (const fth_cuda *)dev, rows, capacity_of(g, op->in[ATT_BWD_K], capacity),
-        op->u.attention.heads);
+        dev, rows, capacity_of(g, op->in[ATT_BWD_K], capacity), op->u.attention.heads);
     return bytes + sums * (int64_t)sizeof(float);
-#else
-    (void)dev;
-    return bytes;
-#endif
 }

@@ -89,14 +89,16 @@ fth_err fth_cuda_attention_fast_bwd(const fth_cuda_call *c, const attention_shap
 
 /* Whether the backward, operation `op` of a program, sums up the columns of its gradients for a bias. */
 bool fth_cuda_attention_sums(const fth_exec *ex, const fth_cuda_program *p, const fth_op *op);
-/* Floats of the parts of these sums, attention_wgmma_bwd.cu. */
-int64_t fth_cuda_attention_sums_elements(const fth_cuda *gpu, int64_t q_rows, int64_t k_rows,
+/* Floats of the parts of these sums at most. */
+int64_t fth_cuda_attention_sums_elements(const fth_device *dev, int64_t q_rows, int64_t k_rows,
                                          int heads);
 
 /* attention_wgmma.cu, attention_wgmma_bwd.cu: the same on a GPU that has sm_90a's products, for heads
  * of 64 columns and no dropout; only in a build for sm_90a. */
 fth_err fth_cuda_attention_wgmma(const fth_cuda_call *c, const attention_shape *s);
 fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_shape *s);
+int64_t fth_cuda_attention_wgmma_sums(const fth_cuda *gpu, int64_t q_rows, int64_t k_rows,
+                                      int heads);
 
 /* attention_plain.cu: everything else. */
 fth_err fth_cuda_attention_plain(const fth_cuda_call *c, const attention_shape *s);

@@ -380,8 +380,8 @@ finish_args sums_of(const fth_cuda_call *c, const fth_op *dw, wgmma_args *a, int
 }
 } // namespace
 
-int64_t fth_cuda_attention_sums_elements(const fth_cuda *gpu, int64_t q_rows, int64_t k_rows,
-                                         int heads) {
+int64_t fth_cuda_attention_wgmma_sums(const fth_cuda *gpu, int64_t q_rows, int64_t k_rows,
+                                      int heads) {
     const int64_t of_queries =
         tile_blocks(gpu, fth_cuda_n_tiles((int32_t)q_rows), heads, QUERY_BLOCKS);
     const int64_t of_keys = tile_blocks(gpu, fth_cuda_n_tiles((int32_t)k_rows), heads, KEY_BLOCKS);
@@ -394,7 +394,7 @@ fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_sha
     const int64_t columns = (int64_t)s->heads * TILE;
     const int64_t q_rows = s->q_rows.capacity, k_rows = s->k_rows.capacity;
     a.stats = (float2 *)((float *)c->scratch +
-                         fth_cuda_attention_sums_elements(c->gpu, q_rows, k_rows, s->heads));
+                         fth_cuda_attention_wgmma_sums(c->gpu, q_rows, k_rows, s->heads));
     const int bytes = TILE_SIZE * (int)sizeof(bf16);
     FTH_TRY(fth_cuda_map_tiles(&a.q_map, a.q, a.ld_q, q_rows, columns, TILE));
     FTH_TRY(fth_cuda_map_tiles(&a.k_map, a.k, a.ld_k, k_rows, columns, TILE));

@@ -100,9 +100,9 @@ int64_t elements_of(const fth_exec *ex, const fth_cuda_program *p, const fth_op 
         return fth_cuda_join_bwd_scratch(ex->device, ex->graph, op, ex->capacity) /
                (int64_t)sizeof(float);
     if (op->kind == FTH_KIND_attention_bwd && p->partner[op - ex->graph->op] >= 0)
-        return fth_cuda_attention_sums_elements(
-            (const fth_cuda *)ex->device, fth_arg(ex, op->in[ATT_BWD_Q])->rows,
-            fth_arg(ex, op->in[ATT_BWD_K])->rows, op->u.attention.heads);
+        return fth_cuda_attention_sums_elements(ex->device, fth_arg(ex, op->in[ATT_BWD_Q])->rows,
+                                                fth_arg(ex, op->in[ATT_BWD_K])->rows,
+                                                op->u.attention.heads);
     if (op->kind != FTH_KIND_linear_dx || !op->in[LINEAR_DX_SAVED]) return 0;
     const fth_tensor *dx = fth_arg(ex, op->out[LINEAR_DX_DX]);
     return (int64_t)ceil_div(dx->rows, FTH_CUDA_JOINED_ROWS) * dx->width;
