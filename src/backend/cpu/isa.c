@@ -7,6 +7,7 @@ TABLES(plain);
 #ifdef FTH_CPU_X86
 TABLES(avx2);
 TABLES(avx512);
+extern const fth_cpu_table fth_cpu_avx512bf16_bf16_table;
 
 static int has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -15,6 +16,10 @@ static int has_avx2(void) {
 static int has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+static int has_avx512bf16(void) {
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 #endif
 
@@ -31,10 +36,12 @@ typedef struct isa {
 
 /* clang-format off */
 #define TABLES_OF(isa) {&fth_cpu_##isa##_f32_table, &fth_cpu_##isa##_bf16_table}
+#define TABLES_BF16    {&fth_cpu_avx512_f32_table, &fth_cpu_avx512bf16_bf16_table}
 static const isa isas[] = { /* best first; what stands behind plain has to be asked for */
 #ifdef FTH_CPU_X86
+    {"amx", has_avx512bf16, "amx", TABLES_BF16},
     {"amx", has_avx512, "amx", TABLES_OF(avx512)},
-    {"avx512-bf16", has_avx512, "avx512-bf16", TABLES_OF(avx512)},
+    {"avx512-bf16", has_avx512bf16, "avx512-bf16", TABLES_BF16},
     {"avx512", has_avx512, NULL, TABLES_OF(avx512)},
     {"avx2", has_avx2, NULL, TABLES_OF(avx2)},
 #endif
@@ -49,18 +56,19 @@ static const isa isas[] = { /* best first; what stands behind plain has to be as
 /* clang-format on */
 
 fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice *out) {
+    bool known = false;
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
         const isa *x = &isas[i];
         if (name ? strcmp(name, x->name) != 0 : x->pairs && precision != FTH_PREC_BF16) continue;
+        known = true;
         const fth_pairs_path *pairs = x->pairs ? fth_pairs_path_named(x->pairs) : NULL;
-        if (x->present() && (pairs || !x->pairs)) {
-            *out = (fth_cpu_choice){.name = name ? x->name : NULL,
-                                    .table = x->table[precision],
-                                    .pairs = precision == FTH_PREC_BF16 ? pairs : NULL};
-            return FTH_OK;
-        }
-        if (name) return fth_fail(FTH_USAGE, "instruction set %s: this machine lacks it", name);
+        if (!x->present() || (x->pairs && !pairs)) continue;
+        *out = (fth_cpu_choice){.name = name ? x->name : NULL,
+                                .table = x->table[precision],
+                                .pairs = precision == FTH_PREC_BF16 ? pairs : NULL};
+        return FTH_OK;
     }
+    if (known) return fth_fail(FTH_USAGE, "instruction set %s: this machine lacks it", name);
     return fth_fail(FTH_USAGE,
                     "instruction set %s: not one of plain, avx2, avx512, avx512-bf16, amx", name);
 }

@@ -1,16 +1,21 @@
 # kernels.cmake: the kernels of the cpu backend (kernel/*.c), compiled once for every instruction
 # set and for both types that activations can have. Which one runs is decided when a device is
-# opened (isa.c).
+# opened (isa.c). avx512bf16 differs from avx512 only by how floats are rounded: bf16 alone.
 file(GLOB cpu_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernel/*.c)
 set(cpu_isas plain)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND cpu_isas avx2 avx512)
+  list(APPEND cpu_isas avx2 avx512 avx512bf16)
   set(cpu_flags_avx2 -mavx2 -mfma)
   set(cpu_flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512)
+  set(cpu_flags_avx512bf16 ${cpu_flags_avx512} -mavx512bf16)
   target_compile_definitions(fth_cpu PRIVATE FTH_CPU_X86)
 endif()
 foreach(isa ${cpu_isas})
-  foreach(real f32 bf16)
+  set(reals f32 bf16)
+  if(isa STREQUAL avx512bf16)
+    set(reals bf16)
+  endif()
+  foreach(real ${reals})
     set(library fth_cpu_${isa}_${real})
     add_library(${library} OBJECT ${cpu_kernels})
     # fth_flags by hand, since its -ffp-contract=off must come before the kernels' own choice

@@ -12,9 +12,24 @@ enum {
     FTH_TILES_SIDE = 32 /* rows and columns of C that tiles make at a time, and of k in a step */
 };
 
-/* On vectors: C[m][ldc] = A B, or C + A B, for one panel. A: [m][lda] bf16. */
+/* What becomes of the sums of a product on vectors. Everything begins at the first row and column of the
+ * panel's C; ld: numbers from row to row. */
+typedef struct fth_pairs_end {
+    const float *floats; /* added; a bias has ld 0. NULL: nothing */
+    int64_t ld_floats;
+    const uint16_t *addend; /* bf16, added; NULL: nothing */
+    int64_t ld_addend;
+    const uint16_t *gate; /* bf16: C is 0 where this is not positive; NULL: kept everywhere */
+    int64_t ld_gate;
+    bool relu;
+    float *full;       /* C as floats, or */
+    uint16_t *rounded; /* as bf16 */
+    int64_t ld;
+} fth_pairs_end;
+
+/* On vectors: C[m] = A B and what follows, for one panel. A: [m][lda] bf16. */
 typedef void fth_pairs_product(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
-                               int64_t pairs, float *c, int64_t ldc, bool add);
+                               int64_t pairs, const fth_pairs_end *end);
 
 typedef struct fth_pairs_path {
     const char *name;

@@ -1,20 +1,58 @@
 /* pairs_dots.h: the product of pairs.h on vectors of 16 floats. Included by pairs.c, once for the
  * instruction and once for what it means in plain C, with these names defined:
  * NAME(x) the function's name, ON its attribute, vf a vector of sums, vp one of pairs; zero_sums(),
- * load_sums(p), store_sums(p, x), load_pairs(p), same_pair(p), dot(sum, x, y). */
+ * load_sums(p), store_sums(p, x), add_sums(x, y), relu_sums(x), load_pairs(p), same_pair(p), dot(sum, x, y);
+ * widened(p) 16 numbers of bf16 as floats, gated(x, p) x where they are positive, else 0, and
+ * store_rounded(p, x, y) 32 floats as bf16. */
 
 enum { NAME(HIGH) = 6, NAME(WIDE) = 4 }; /* rows and vectors of a tile: 24 of 32 registers */
 
-ON static inline __attribute__((always_inline)) void NAME(tile)(const int high, const uint16_t *a,
-                                                                int64_t lda, const uint16_t *panel,
-                                                                int64_t pairs, float *c,
-                                                                int64_t ldc, bool add) {
+#define INLINE ON static inline __attribute__((always_inline))
+
+/* Asks for what the end of a tile reads and writes. */
+INLINE void NAME(ask)(const int high, const fth_pairs_end *e, int64_t row) {
+#pragma GCC unroll 6
+    for (int i = 0; i < high; i++) {
+        if (e->addend) __builtin_prefetch(e->addend + (row + i) * e->ld_addend);
+        if (e->addend) __builtin_prefetch(e->addend + (row + i) * e->ld_addend + 32);
+        if (e->gate) __builtin_prefetch(e->gate + (row + i) * e->ld_gate);
+        if (e->gate) __builtin_prefetch(e->gate + (row + i) * e->ld_gate + 32);
+        for (int j = 0; j < NAME(WIDE) && e->floats; j++)
+            __builtin_prefetch(e->floats + (row + i) * e->ld_floats + 16 * j);
+    }
+}
+
+/* A tile's rows from `row` on. */
+INLINE void NAME(end)(const int high, vf sum[NAME(HIGH)][NAME(WIDE)], const fth_pairs_end *e,
+                      int64_t row) {
+#pragma GCC unroll 6
+    for (int i = 0; i < high; i++) {
+        const int64_t r = row + i;
+#pragma GCC unroll 4
+        for (int j = 0; j < NAME(WIDE); j++) {
+            vf x = sum[i][j];
+            if (e->floats) x = add_sums(x, load_sums(e->floats + r * e->ld_floats + 16 * j));
+            if (e->addend) x = add_sums(x, widened(e->addend + r * e->ld_addend + 16 * j));
+            if (e->gate) x = gated(x, e->gate + r * e->ld_gate + 16 * j);
+            if (e->relu) x = relu_sums(x);
+            if (e->full) store_sums(e->full + r * e->ld + 16 * j, x);
+            sum[i][j] = x;
+        }
+        if (e->full) continue;
+        store_rounded(e->rounded + r * e->ld, sum[i][0], sum[i][1]);
+        store_rounded(e->rounded + r * e->ld + 32, sum[i][2], sum[i][3]);
+    }
+}
+
+INLINE void NAME(tile)(const int high, const uint16_t *a, int64_t lda, const uint16_t *panel,
+                       int64_t pairs, const fth_pairs_end *e, int64_t row) {
     vf sum[NAME(HIGH)][NAME(WIDE)];
 #pragma GCC unroll 6
     for (int i = 0; i < high; i++)
 #pragma GCC unroll 4
-        for (int j = 0; j < NAME(WIDE); j++)
-            sum[i][j] = add ? load_sums(c + i * ldc + 16 * j) : zero_sums();
+        for (int j = 0; j < NAME(WIDE); j++) sum[i][j] = zero_sums();
+    NAME(ask)(high, e, row);
+    a += row * lda;
     for (int64_t p = 0; p < pairs; p++, panel += 2 * FTH_PAIRS_COLUMNS) {
         vp y[NAME(WIDE)];
 #pragma GCC unroll 4
@@ -26,26 +64,23 @@ ON static inline __attribute__((always_inline)) void NAME(tile)(const int high, 
             for (int j = 0; j < NAME(WIDE); j++) sum[i][j] = dot(sum[i][j], x, y[j]);
         }
     }
-#pragma GCC unroll 6
-    for (int i = 0; i < high; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < NAME(WIDE); j++) store_sums(c + i * ldc + 16 * j, sum[i][j]);
+    NAME(end)(high, sum, e, row);
 }
 
 ON static void NAME(product)(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
-                             int64_t pairs, float *c, int64_t ldc, bool add) {
+                             int64_t pairs, const fth_pairs_end *e) {
     const int64_t tiles = (m + NAME(HIGH) - 1) / NAME(HIGH);
     for (int64_t t = 0; t < tiles; t++) { /* of nearly the same height */
         const int64_t i = m * t / tiles;
-        const uint16_t *from = a + i * lda;
-        float *to = c + i * ldc;
         switch (m * (t + 1) / tiles - i) {
-        case 1: NAME(tile)(1, from, lda, panel, pairs, to, ldc, add); break;
-        case 2: NAME(tile)(2, from, lda, panel, pairs, to, ldc, add); break;
-        case 3: NAME(tile)(3, from, lda, panel, pairs, to, ldc, add); break;
-        case 4: NAME(tile)(4, from, lda, panel, pairs, to, ldc, add); break;
-        case 5: NAME(tile)(5, from, lda, panel, pairs, to, ldc, add); break;
-        default: NAME(tile)(6, from, lda, panel, pairs, to, ldc, add); break;
+        case 1: NAME(tile)(1, a, lda, panel, pairs, e, i); break;
+        case 2: NAME(tile)(2, a, lda, panel, pairs, e, i); break;
+        case 3: NAME(tile)(3, a, lda, panel, pairs, e, i); break;
+        case 4: NAME(tile)(4, a, lda, panel, pairs, e, i); break;
+        case 5: NAME(tile)(5, a, lda, panel, pairs, e, i); break;
+        default: NAME(tile)(6, a, lda, panel, pairs, e, i); break;
         }
     }
 }
+
+#undef INLINE

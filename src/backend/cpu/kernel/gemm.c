@@ -305,8 +305,9 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
                     .a = a,
                     .b = a + whole_lines(A_FLOATS),
                     .acc = a + whole_lines(A_FLOATS) + B_FLOATS};
+    const int64_t grain = tiles ? FTH_TILES_SIDE : g->pairs ? FTH_PAIRS_COLUMNS : NR;
     const fth_share rows_ = fth_team_share(&row_team, g->m, tiles ? FTH_TILES_SIDE : 1);
-    const fth_share columns = fth_team_share(&column_team, g->n, tiles ? FTH_TILES_SIDE : NR);
+    const fth_share columns = fth_team_share(&column_team, g->n, grain);
 #ifdef FTH_REAL_IS_bf16
     if (tiles) {
         FTH_NAME(gemm_tiles)(g, NULL, rows_, columns, own);

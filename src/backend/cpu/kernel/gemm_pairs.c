@@ -5,14 +5,16 @@
 
 #ifdef FTH_REAL_IS_bf16
 
+#include "backend/cpu/kernel/gemm_pairs_end.h"
 #include "backend/cpu/kernel/pairs_turn.h"
 
 enum {
-    DEPTH = 2048,                              /* most of k at a time */
-    A_NUMBERS = FTH_PAIRS_ROWS * DEPTH,        /* of bf16: a block of rows of A */
-    B_NUMBERS = 2 * FTH_PAIRS_COLUMNS * DEPTH, /* of bf16: panels of B */
-    MOST_COLUMNS = 512,                        /* of a block of C */
-    C_FLOATS = FTH_PAIRS_ROWS * MOST_COLUMNS
+    DEPTH = 2048,                       /* most of k at a time */
+    A_NUMBERS = FTH_PAIRS_ROWS * DEPTH, /* of bf16: a block of rows of A */
+    B_NUMBERS =
+        4 * FTH_PAIRS_COLUMNS * DEPTH, /* of bf16: panels of B, of which one is used at a time */
+    MOST_COLUMNS = 512,                /* of a block of C */
+    C_FLOATS = 2 * FTH_PAIRS_ROWS * MOST_COLUMNS
 };
 
 int64_t FTH_NAME(gemm_pairs_bytes)(void) {
@@ -23,8 +25,11 @@ int64_t FTH_NAME(gemm_pairs_bytes)(void) {
 typedef struct block {
     int64_t row, n_rows, column, n_columns, l, depth;
     int64_t pairs; /* of depth, filled up to what the unit takes */
+    bool direct;   /* sums become results at once; else they wait in c */
+    int64_t first; /* row of c */
     real *a, *b;   /* [FTH_PAIRS_ROWS][2 pairs], [panels][pairs][FTH_PAIRS_COLUMNS][2] */
-    float *c;      /* [FTH_PAIRS_ROWS][MOST_COLUMNS] */
+    float *c;      /* [rows][n_columns] */
+    int64_t ldc;
 } block;
 
 static int64_t least(int64_t a, int64_t b) {
@@ -35,50 +40,73 @@ static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;
 }
 
-/* VW rows of numbers, of which n exist and have `depth` numbers, as rows of `pairs` pairs. */
-static void pairs_of_rows(uint32_t *to, int64_t ld, const real *from, int64_t ld_from, int64_t n,
-                          int64_t depth, int64_t pairs) {
-    for (int64_t i = 0; i < VW; i++)
-        for (int64_t p = 0; p < pairs; p++) {
-            const real *x = from + i * ld_from + 2 * p;
-            const bool first = i < n && 2 * p < depth, second = i < n && 2 * p + 1 < depth;
-            to[i * ld + p] = pair_of(first ? x[0] : 0, second ? x[1] : 0);
+/* ---- packing ---- */
+
+/* A number of b, and a pair of which the second may lie behind the end. */
+static real b_at(const gemm *g, int64_t i, int64_t j) {
+    return g->b_full.data ? to_real(g->b_full.data[i * g->b_full.ld + j])
+                          : g->b.data[i * g->b.ld + j];
+}
+
+/* VW columns of B, which lie in rows of b from `column` on, and VW pairs of them, at an edge. */
+static void turn_edge(const gemm *g, const block *b, int64_t column, int64_t pair, uint32_t *to) {
+    const int64_t wide = least(VW, b->pairs - pair);
+    for (int64_t q = 0; q < wide; q++)
+        for (int64_t i = 0; i < VW; i++) {
+            const int64_t l = 2 * (pair + q);
+            const bool first = column + i < g->n && l < b->depth;
+            const bool second = column + i < g->n && l + 1 < b->depth;
+            to[q * FTH_PAIRS_COLUMNS + i] = pair_of(first ? b_at(g, column + i, b->l + l) : 0,
+                                                    second ? b_at(g, column + i, b->l + l + 1) : 0);
         }
 }
 
 /* One panel of B whose columns lie in rows of b. */
 static void pack_columns(const gemm *g, const block *b, int64_t column, uint32_t *to) {
-    const int64_t n = g->n - column;
     for (int64_t j = 0; j < FTH_PAIRS_COLUMNS; j += VW)
         for (int64_t p = 0; p < b->pairs; p += VW) {
-            const real *from = g->b.data + (column + j) * g->b.ld + b->l + 2 * p;
-            uint32_t *place = to + p * FTH_PAIRS_COLUMNS + j, rows_[VW * VW];
-            const int64_t depth = b->depth - 2 * p, wide = least(VW, b->pairs - p);
-            if (j + VW <= n && depth >= 2 * VW && wide == VW) {
-                turn_pairs(place, 4 * FTH_PAIRS_COLUMNS, from, 2 * g->b.ld);
-                continue;
-            }
-            pairs_of_rows(rows_, VW, from, g->b.ld, n - j, depth, VW);
-            for (int64_t q = 0; q < wide; q++)
-                for (int64_t i = 0; i < VW; i++)
-                    place[q * FTH_PAIRS_COLUMNS + i] = rows_[i * VW + q];
+            uint32_t *place = to + p * FTH_PAIRS_COLUMNS + j;
+            if (column + j + VW > g->n || b->depth < 2 * (p + VW))
+                turn_edge(g, b, column + j, p, place);
+            else if (g->b_full.data)
+                turn_floats(place, 4 * FTH_PAIRS_COLUMNS,
+                            g->b_full.data + (column + j) * g->b_full.ld + b->l + 2 * p,
+                            4 * g->b_full.ld);
+            else
+                turn_pairs(place, 4 * FTH_PAIRS_COLUMNS,
+                           g->b.data + (column + j) * g->b.ld + b->l + 2 * p, 2 * g->b.ld);
         }
 }
 
+/* Pair p of whole columns. */
+static void pack_pair(const gemm *g, int64_t l, int64_t column, uint32_t *restrict_ to) {
+    if (g->b_full.data) {
+        const float *first = g->b_full.data + l * g->b_full.ld + column;
+        const float *second = first + g->b_full.ld;
+#pragma GCC unroll 4
+        for (int64_t j = 0; j < FTH_PAIRS_COLUMNS; j += VW) {
+            const vf pairs = v_pairs_rounded(v_load(first + j), v_load(second + j));
+            memcpy(to + j, &pairs, sizeof pairs);
+        }
+        return;
+    }
+    const real *first = g->b.data + l * g->b.ld + column, *second = first + g->b.ld;
+#pragma omp simd
+    for (int64_t j = 0; j < FTH_PAIRS_COLUMNS; j++) to[j] = pair_of(first[j], second[j]);
+}
+
 /* One panel of B that lies in rows of b. */
-static void pack_rows(const gemm *g, const block *b, int64_t column, uint32_t *restrict_ to) {
+static void pack_rows(const gemm *g, const block *b, int64_t column, uint32_t *to) {
     const int64_t n = least(FTH_PAIRS_COLUMNS, g->n - column);
     for (int64_t p = 0; p < b->pairs; p++, to += FTH_PAIRS_COLUMNS) {
-        const real *first = g->b.data + (b->l + 2 * p) * g->b.ld + column;
-        const real *second = first + g->b.ld;
-        const int64_t left = b->depth - 2 * p;
+        const int64_t l = b->l + 2 * p, left = b->depth - 2 * p;
         if (left >= 2 && n == FTH_PAIRS_COLUMNS) {
-#pragma omp simd
-            for (int64_t j = 0; j < FTH_PAIRS_COLUMNS; j++) to[j] = pair_of(first[j], second[j]);
+            pack_pair(g, l, column, to);
             continue;
         }
         for (int64_t j = 0; j < FTH_PAIRS_COLUMNS; j++)
-            to[j] = pair_of(left > 0 && j < n ? first[j] : 0, left > 1 && j < n ? second[j] : 0);
+            to[j] = pair_of(left > 0 && j < n ? b_at(g, l, column + j) : 0,
+                            left > 1 && j < n ? b_at(g, l + 1, column + j) : 0);
     }
 }
 
@@ -135,6 +163,16 @@ static void turn_a(const gemm *g, const block *b) {
     }
 }
 
+/* ---- the product ---- */
+
+/* What becomes of the sums of columns from j of the block on. */
+static fth_pairs_end end_of(const gemm *g, const block *b, int64_t j) {
+    if (b->direct) return gemm_pairs_end(g, b->row, b->column + j, b->l);
+    float *c = b->c + (b->row - b->first) * b->ldc + j;
+    return (fth_pairs_end){
+        .floats = b->l > 0 ? c : NULL, .ld_floats = b->ldc, .full = c, .ld = b->ldc};
+}
+
 /* All panels of the block with its rows of A. */
 static void multiply(const gemm *g, const block *b) {
     const real *a = b->a;
@@ -147,39 +185,42 @@ static void multiply(const gemm *g, const block *b) {
     } else {
         copy_a(g, b);
     }
-    for (int64_t j = 0; j < b->n_columns; j += FTH_PAIRS_COLUMNS)
-        g->pairs->product(b->n_rows, a, lda, b->b + 2 * j * b->pairs, b->pairs, b->c + j,
-                          MOST_COLUMNS, b->l > 0 && !g->accumulate);
-}
-
-static void finish(const gemm *g, const block *b) {
-    for (int64_t i = 0; i < b->n_rows; i++) {
-        float *sums = b->c + i * MOST_COLUMNS;
-        FTH_NAME(gemm_finish_row)(g, b->row + i, b->column, b->n_columns, b->l, sums);
+    for (int64_t j = 0; j < b->n_columns; j += FTH_PAIRS_COLUMNS) {
+        const fth_pairs_end end = end_of(g, b, j);
+        g->pairs->product(b->n_rows, a, lda, b->b + 2 * j * b->pairs, b->pairs, &end);
     }
 }
 
+/* A block of columns with some rows whose sums can wait. */
+static void multiply_rows(const gemm *g, block *b, fth_share rows_, bool packed) {
+    b->first = rows_.begin;
+    for (b->l = 0; b->l < g->k; b->l += DEPTH) {
+        b->depth = least(DEPTH, g->k - b->l);
+        b->pairs = fth_pairs_of(g->pairs, b->depth);
+        if (!packed) pack_b(g, b);
+        for (b->row = rows_.begin; b->row < rows_.end; b->row += FTH_PAIRS_ROWS) {
+            b->n_rows = least(FTH_PAIRS_ROWS, rows_.end - b->row);
+            multiply(g, b);
+        }
+    }
+    for (int64_t row = rows_.begin; row < rows_.end && !b->direct; row++) FTH_NAME(gemm_finish_row)
+    (g, row, b->column, b->n_columns, 0, b->c + (row - b->first) * b->ldc);
+}
+
 void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own) {
-    block b = {.a = own};
-    b.b = b.a + A_NUMBERS;
-    b.c = (float *)(void *)(b.b + B_NUMBERS);
     const int64_t most = least(DEPTH, round_up(g->k, 2 * g->pairs->pairs));
     const int64_t wide =
         least(MOST_COLUMNS, B_NUMBERS / most / FTH_PAIRS_COLUMNS * FTH_PAIRS_COLUMNS);
-    const bool once = g->k <= DEPTH; /* what is packed of B serves all rows */
+    block b = {.a = own, .ldc = wide};
+    b.b = b.a + A_NUMBERS;
+    b.c = (float *)(void *)(b.b + B_NUMBERS);
     for (b.column = columns.begin; b.column < columns.end; b.column += wide) {
         b.n_columns = least(wide, columns.end - b.column);
-        for (b.row = rows_.begin; b.row < rows_.end; b.row += FTH_PAIRS_ROWS) {
-            b.n_rows = least(FTH_PAIRS_ROWS, rows_.end - b.row);
-            for (b.l = 0; b.l < g->k; b.l += DEPTH) {
-                b.depth = least(DEPTH, g->k - b.l);
-                b.pairs = round_up((b.depth + 1) / 2, g->pairs->pairs);
-                if (!once || b.row == rows_.begin) pack_b(g, &b);
-                multiply(g, &b);
-                if (g->accumulate) finish(g, &b);
-            }
-            if (!g->accumulate) finish(g, &b);
-        }
+        b.direct = b.n_columns % FTH_PAIRS_COLUMNS == 0 && gemm_pairs_direct(g, DEPTH);
+        const int64_t high = b.direct ? rows_.end - rows_.begin : C_FLOATS / wide;
+        for (int64_t row = rows_.begin; row < rows_.end; row += high)
+            multiply_rows(g, &b, (fth_share){row, least(row + high, rows_.end)},
+                          row > rows_.begin && g->k <= DEPTH);
     }
 }
 

@@ -5,6 +5,8 @@
 
 #ifdef FTH_REAL_IS_bf16
 
+#include "backend/cpu/kernel/gemm_pairs_end.h"
+
 enum { DEPTH = 2048 }; /* most of k at a time */
 
 /* A block of rows and of k, and what it is multiplied in. */
@@ -28,14 +30,23 @@ static void copy_rows(const gemm *g, const block *b) {
 }
 
 /* One panel with a block of rows, over all of k. Rows of at most DEPTH have been copied already. */
-static void multiply_panel(const gemm *g, block *b, const real *panel) {
+static void multiply_panel(const gemm *g, block *b, const real *panel, int64_t column) {
+    const int64_t n = least(FTH_PAIRS_COLUMNS, g->n - column);
+    const bool direct = n == FTH_PAIRS_COLUMNS && gemm_pairs_direct(g, DEPTH);
     for (b->l = 0; b->l < g->k; b->l += DEPTH) {
+        fth_pairs_end end = {.floats = b->l > 0 ? b->c : NULL,
+                             .ld_floats = FTH_PAIRS_COLUMNS,
+                             .full = b->c,
+                             .ld = FTH_PAIRS_COLUMNS};
+        if (direct) end = gemm_pairs_end(g, b->row, column, 0);
         b->depth = least(DEPTH, g->k - b->l);
         b->pairs = fth_pairs_of(g->pairs, b->depth);
         if (g->k > DEPTH) copy_rows(g, b);
         g->pairs->product(b->n_rows, b->a, 2 * b->pairs, panel + b->l * FTH_PAIRS_COLUMNS, b->pairs,
-                          b->c, FTH_PAIRS_COLUMNS, b->l > 0);
+                          &end);
     }
+    for (int64_t i = 0; i < b->n_rows && !direct; i++)
+        FTH_NAME(gemm_finish_row)(g, b->row + i, column, n, 0, b->c + i * FTH_PAIRS_COLUMNS);
 }
 
 void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_share rows_, fth_share mine,
@@ -47,13 +58,8 @@ void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_share ro
         b.n_rows = least(FTH_PAIRS_ROWS, rows_.end - b.row);
         b.l = 0;
         if (g->k <= DEPTH) copy_rows(g, &b);
-        for (int64_t p = mine.begin; p < mine.end; p++) {
-            const int64_t column = p * FTH_PAIRS_COLUMNS;
-            multiply_panel(g, &b, (const real *)panels + p * size);
-            for (int64_t i = 0; i < b.n_rows; i++) FTH_NAME(gemm_finish_row)
-            (g, b.row + i, column, least(FTH_PAIRS_COLUMNS, g->n - column), 0,
-             b.c + i * FTH_PAIRS_COLUMNS);
-        }
+        for (int64_t p = mine.begin; p < mine.end; p++)
+            multiply_panel(g, &b, (const real *)panels + p * size, p * FTH_PAIRS_COLUMNS);
     }
 }
 

@@ -66,7 +66,6 @@ struct work {
     real *b[2];            /* [strips][depth / SIDE][SQUARE] of sets with even and odd numbers */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
     bool few;              /* strips */
-    bool rounds;           /* has_rounding */
     place next;            /* of rows_job */
     set coming;            /* of strips_job */
     int64_t coming_steps;  /* its squares along k */
@@ -177,8 +176,9 @@ inline_ square square_of_a(const work *w, const bool turned, int64_t i) {
     const rows a = w->g->a;
     const int64_t row = w->next.row, n = w->g->m - row;
     const int64_t l = w->next.l + i * SIDE, depth = w->g->k - l;
-    if (turned) return (square){a.data + l * a.ld + row, a.ld, depth, n};
-    return (square){a.data + row * a.ld + l, a.ld, n, depth};
+    const int64_t stride = a.ld * (int64_t)sizeof *a.data;
+    if (turned) return (square){(const char *)(a.data + l * a.ld + row), stride, depth, n};
+    return (square){(const char *)(a.data + row * a.ld + l), stride, n, depth};
 }
 
 inline_ void pack_a(const work *w, const packing how, const int64_t parts, int64_t i) {
@@ -189,7 +189,7 @@ inline_ void pack_a(const work *w, const packing how, const int64_t parts, int64
 
 static void ask_for_rows(const work *w, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
-        ask_for(square_of_a(w, false, i / ROW_PARTS), (int)(i % ROW_PARTS) * ROWS_AT_ONCE,
+        ask_for(ROWS, square_of_a(w, false, i / ROW_PARTS), (int)(i % ROW_PARTS) * ROWS_AT_ONCE,
                 ROWS_AT_ONCE);
 }
 
@@ -204,35 +204,55 @@ static void turn_next_rows(const work *w, int64_t begin, int64_t end) {
 /* ---- B ---- */
 
 /* A square of the coming set: strip by strip. */
-inline_ square square_of_b(const work *w, const bool turned, int64_t i) {
-    const rows b = w->g->b;
+inline_ square square_of_b(const work *w, const packing how, int64_t i) {
+    const gemm *g = w->g;
+    const bool floats = how == FLOATS || how == FLOATS_TURNED;
+    const bool turned = how == PAIRS_TURNED || how == FLOATS_TURNED;
     const int64_t strip = i / w->coming_steps, step = i - strip * w->coming_steps;
-    const int64_t column = w->coming.column + strip * SIDE, n = w->g->n - column;
-    const int64_t l = w->coming.l + step * SIDE, depth = w->g->k - l;
-    if (turned) return (square){b.data + column * b.ld + l, b.ld, n, depth};
-    return (square){b.data + l * b.ld + column, b.ld, depth, n};
+    const int64_t column = w->coming.column + strip * SIDE, n = g->n - column;
+    const int64_t l = w->coming.l + step * SIDE, depth = g->k - l;
+    const int64_t size = floats ? sizeof(float) : sizeof(real),
+                  ld = floats ? g->b_full.ld : g->b.ld;
+    const char *first = floats ? (const char *)g->b_full.data : (const char *)g->b.data;
+    if (turned) return (square){first + (column * ld + l) * size, ld * size, n, depth};
+    return (square){first + (l * ld + column) * size, ld * size, depth, n};
 }
 
-inline_ void pack_b(const work *w, const packing how, int64_t i) {
-    const int64_t at = i / TURNED_PARTS;
-    pack(how, w->b[w->coming.number % 2] + at * SQUARE, square_of_b(w, how == PAIRS_TURNED, at),
-         square_of_b(w, how == PAIRS_TURNED, at + 1), (int)(i % TURNED_PARTS));
+inline_ void pack_b(const work *w, const packing how, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t at = i / TURNED_PARTS;
+        pack(how, w->b[w->coming.number % 2] + at * SQUARE, square_of_b(w, how, at),
+             square_of_b(w, how, at + 1), (int)(i % TURNED_PARTS));
+    }
 }
 
 static void turn_strips(const work *w, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) pack_b(w, PAIRS_TURNED, i);
+    pack_b(w, PAIRS_TURNED, begin, end);
 }
 
 static void pack_strips(const work *w, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) pack_b(w, PAIRS, i);
+    pack_b(w, PAIRS, begin, end);
+}
+
+static void turn_float_strips(const work *w, int64_t begin, int64_t end) {
+    pack_b(w, FLOATS_TURNED, begin, end);
+}
+
+static void pack_float_strips(const work *w, int64_t begin, int64_t end) {
+    pack_b(w, FLOATS, begin, end);
+}
+
+static pieces *way_to_pack(const gemm *g) {
+    if (g->b_full.data) return g->b_by_column ? turn_float_strips : pack_float_strips;
+    return g->b_by_column ? turn_strips : pack_strips;
 }
 
 /* Begins to pack a set, to be done in so many steps. */
 static void choose_set(work *w, const set *s, int64_t steps) {
     w->coming = *s;
     w->coming_steps = sides(s->depth);
-    start(&w->strips_job, w->g->b_by_column ? turn_strips : pack_strips,
-          TURNED_PARTS * sides(s->n_columns) * w->coming_steps, steps);
+    start(&w->strips_job, way_to_pack(w->g), TURNED_PARTS * sides(s->n_columns) * w->coming_steps,
+          steps);
 }
 
 /* The first set is packed strip by strip while its first rows are multiplied, every other one during all
@@ -272,50 +292,18 @@ enum {
 };
 
 /* What is to be done for a block, as far as the compiler should know it: nothing but a bias and ReLU;
- * results are floats; the processor rounds (has_rounding). */
+ * results are floats. */
 typedef struct task {
-    bool bare, full, rounds;
+    bool bare, full;
 } task;
 
-/* Whether the processor has an instruction that rounds floats to bf16. Other than store_row without it, it
- * takes numbers below 2^-126 for 0. */
-static bool has_rounding(void) {
-#if defined(__AVX512BW__)
-    return __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
-}
-
-/* A row as bf16: nearest, ties to even; a NaN stays one. */
-inline_ void store_row(real *to, const vf x[VECTORS], const bool rounds) {
-#if defined(__AVX512BW__)
-    __m512i both;
-    if (rounds) { /* as text: the rest of this file must run without it */
-        __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(x[0]), "v"(x[1]));
-        _mm512_storeu_si512(to, both);
-        return;
+/* A row as bf16. */
+inline_ void store_row(real *to, const vf x[VECTORS]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < VECTORS; i += 2) {
+        const vf both = v_two_rounded(x[i], x[i + 1]);
+        memcpy(to + i * VW, &both, sizeof both);
     }
-    const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff);
-    const __m512i quiet = _mm512_set1_epi32(0x400000);
-    const __m512i upper =
-        _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
-                         25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1); /* halves of the numbers */
-    __m512i rounded[VECTORS];
-#pragma GCC unroll 2
-    for (int i = 0; i < VECTORS; i++) {
-        const __m512i bits = (__m512i)x[i];
-        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
-        rounded[i] = _mm512_add_epi32(_mm512_add_epi32(bits, half), odd);
-        const __mmask16 is_nan = _mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q);
-        rounded[i] = _mm512_mask_or_epi32(rounded[i], is_nan, bits, quiet);
-    }
-    both = _mm512_permutex2var_epi16(rounded[0], upper, rounded[1]);
-    _mm512_storeu_si512(to, both);
-#else
-    (void)rounds;
-    for (int i = 0; i < VECTORS; i++) v_store_real(to + i * VW, x[i]);
-#endif
 }
 
 /* Asks for what finishing the block to the right will read. */
@@ -341,7 +329,7 @@ inline_ void finish_row(const gemm *g, int64_t row, int64_t column, const float 
         if (!t.bare && g->addend.data)
             x[i] = v_add(x[i], v_load_real(g->addend.data + row * g->addend.ld + column + i * VW));
     }
-    if (!t.bare && g->pre.data) store_row(g->pre.data + row * g->pre.ld + column, x, t.rounds);
+    if (!t.bare && g->pre.data) store_row(g->pre.data + row * g->pre.ld + column, x);
 #pragma GCC unroll 8
     for (int i = 0; i < VECTORS; i++) {
         const int64_t j = column + i * VW;
@@ -353,7 +341,7 @@ inline_ void finish_row(const gemm *g, int64_t row, int64_t column, const float 
         float *c = g->c_full.data + row * g->c_full.ld + j;
         v_store(c, gemm_adds(g, 0) ? v_add(v_load(c), x[i]) : x[i]);
     }
-    if (!t.full) store_row(g->c.data + row * g->c.ld + column, x, t.rounds);
+    if (!t.full) store_row(g->c.data + row * g->c.ld + column, x);
 }
 
 /* Some rows at a time of the block that is done. */
@@ -376,16 +364,8 @@ static void finish_outputs(const work *w, int64_t begin, int64_t end) {
     finish(w, begin, end, (task){.bare = true});
 }
 
-static void round_outputs(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (task){.bare = true, .rounds = true});
-}
-
 static void finish_others(const work *w, int64_t begin, int64_t end) {
     finish(w, begin, end, (task){.full = w->g->c_full.data});
-}
-
-static void round_others(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (task){.full = w->g->c_full.data, .rounds = true});
 }
 
 /* Columns at an edge, and what is rare. */
@@ -400,9 +380,8 @@ static pieces *way_to_finish(const work *w) {
     const gemm *g = w->g;
     const bool bare = !g->addend.data && !g->pre.data && !g->saved.data;
     if (w->done.n_columns < SIDE || g->act == FTH_ACT_GELU) return finish_any;
-    if (!bare) return w->rounds ? round_others : finish_others;
-    if (g->c_full.data) return finish_sums;
-    return w->rounds ? round_outputs : finish_outputs;
+    if (!bare) return finish_others;
+    return g->c_full.data ? finish_sums : finish_outputs;
 }
 
 /* Sums for a strip and the rows of p; those that lay there before are used no more. */
@@ -497,8 +476,7 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
               .b = {b, b + SET_NUMBERS},
               .sums = (float *)(void *)(b + 2 * SET_NUMBERS),
               .coming = {.number = -1},
-              .few = columns.end - columns.begin <= FEW_STRIPS * SIDE,
-              .rounds = has_rounding()};
+              .few = columns.end - columns.begin <= FEW_STRIPS * SIDE};
     g->pairs->tiles.begin();
     multiply_share(&w);
     g->pairs->tiles.end();

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/cpu/bf16.h"
 #include "backend/cpu/cpu.h"
 
 #define FTH_NAME3(isa, real, name) fth_cpu_##isa##_##real##_##name
@@ -45,21 +46,6 @@ void FTH_NAME(range_sums)(const fth_arenas *a, const fth_adam *args, double *out
 #define restrict_ __restrict__
 
 /* ---- activations in memory ---- */
-
-static inline float bf16_to_float(uint16_t x) {
-    const uint32_t bits = (uint32_t)x << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* Nearest, ties to even; a NaN stays one. */
-static inline uint16_t bf16_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
-}
 
 #ifdef FTH_REAL_IS_bf16
 typedef uint16_t real;

@@ -11,9 +11,14 @@ static int64_t own_bytes(void) {
     return panels > whole ? panels : whole;
 }
 
-/* Where the matrix of a product is made: behind what the threads have for themselves. */
-static rows weights_of(const fth_exec *ex, fth_val v, const fth_team *team) {
-    return weights_in(ex, v, (char *)ex->scratch + ex->device->threads * own_bytes(), team);
+/* The matrix of a product: a unit for pairs rounds it when it packs it; else it is made in the type of
+ * activations, behind what the threads have for themselves. */
+static void set_weights(const fth_exec *ex, fth_val v, gemm *g, const fth_team *team) {
+    const fth_tensor *w = fth_arg(ex, v);
+    if (w->dtype != REAL_DTYPE && g->pairs && g->m > GEMM_FEW_ROWS)
+        g->b_full = full_of(ex, v);
+    else
+        g->b = weights_in(ex, v, (char *)ex->scratch + ex->device->threads * own_bytes(), team);
 }
 
 /* Gradients of thin maps: threads share the rows instead of dW, since each has those rows in its
@@ -66,23 +71,23 @@ FTH_PART(linear) {
              (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack than to multiply */
         FTH_NAME(gemm_panels)(&g, panels, team, (char *)ex->scratch + team->thread * own_bytes());
     else {
-        g.b = weights_of(ex, op->in[LINEAR_W], team);
+        set_weights(ex, op->in[LINEAR_W], &g, team);
         gemm_in_scratch(ex, &g, team);
     }
 }
 
 FTH_PART(linear_dx) {
     const fth_tensor *dy = fth_arg(ex, op->in[LINEAR_DX_DY]), *w = fth_arg(ex, op->in[LINEAR_DX_W]);
-    const gemm g = {.m = fth_rows_now(ex, dy),
-                    .n = w->width,
-                    .k = w->rows,
-                    .a = rows_of(ex, op->in[LINEAR_DX_DY]),
-                    .b = weights_of(ex, op->in[LINEAR_DX_W], team),
-                    .addend = rows_of(ex, op->in[LINEAR_DX_ADDEND]),
-                    .saved = rows_of(ex, op->in[LINEAR_DX_SAVED]),
-                    .act = op->in[LINEAR_DX_SAVED] ? op->u.linear.act : FTH_ACT_NONE,
-                    .c = rows_of(ex, op->out[LINEAR_DX_DX]),
-                    .pairs = pairs_of(ex)};
+    gemm g = {.m = fth_rows_now(ex, dy),
+              .n = w->width,
+              .k = w->rows,
+              .a = rows_of(ex, op->in[LINEAR_DX_DY]),
+              .addend = rows_of(ex, op->in[LINEAR_DX_ADDEND]),
+              .saved = rows_of(ex, op->in[LINEAR_DX_SAVED]),
+              .act = op->in[LINEAR_DX_SAVED] ? op->u.linear.act : FTH_ACT_NONE,
+              .c = rows_of(ex, op->out[LINEAR_DX_DX]),
+              .pairs = pairs_of(ex)};
+    set_weights(ex, op->in[LINEAR_DX_W], &g, team);
     gemm_in_scratch(ex, &g, team);
 }
 

@@ -1,6 +1,6 @@
 /* tiles_pack.h: squares of 32 x 32 numbers of bf16 as two tiles for the matrix unit, one behind the
  * other: 16 rows of 32 numbers of A each, or [16 pairs along k][16 columns][2] of B, from either order in
- * memory. Squares at an edge are filled up with 0. Squares are packed in parts, each of a few lines: the
+ * memory; B may be floats, which are rounded. Squares at an edge are filled up with 0. Squares are packed in parts, each of a few lines: the
  * unit works meanwhile, and would wait for its operands behind many loads and stores at once. */
 #ifndef FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
 #define FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
@@ -16,26 +16,32 @@ enum {
     TILE_LINE = 64 /* bytes of a row of a tile */
 };
 
-/* A square, of which some rows and columns exist. */
+/* A square, of which some rows and columns exist; bytes from row to row. */
 typedef struct square {
-    const uint16_t *first;
-    int64_t ld, rows, columns;
+    const char *first;
+    int64_t stride, rows, columns;
 } square;
+
+/* How squares are packed: A, whose rows are rows of the tiles or columns; B, whose rows are its columns or
+ * go along k; the same of floats. */
+typedef enum packing { ROWS, TURNED, PAIRS_TURNED, PAIRS, FLOATS_TURNED, FLOATS } packing;
 
 /* Squares are packed in parts: of ROWS_AT_ONCE rows where rows stay rows, else of one tile or half of the
  * rows. */
 enum { ROWS_AT_ONCE = 4, ROW_PARTS = SIDE / ROWS_AT_ONCE, TURNED_PARTS = 2 };
 
-/* Asks for some lines of it, to the second-level cache. */
-inline_ void ask_for(square x, int first, int n) {
+/* Asks for some rows of it, to the second-level cache. */
+inline_ void ask_for(const packing how, square x, int first, int n) {
 #pragma GCC unroll 16
-    for (int i = 0; i < n; i++) __builtin_prefetch(x.first + (first + i) * x.ld, 0, 2);
+    for (int i = 0; i < n; i++) {
+        const char *row = x.first + (first + i) * x.stride;
+        __builtin_prefetch(row, 0, 2);
+        if (how == FLOATS || how == FLOATS_TURNED) __builtin_prefetch(row + 64, 0, 2);
+    }
 }
 
-typedef uint32_t vu __attribute__((vector_size(sizeof(vf))));
-
 /* Two rows of a square as pairs, a row of each tile. */
-inline_ void store_pairs(uint16_t *to, const uint16_t *first, const uint16_t *second) {
+inline_ void store_pairs(uint16_t *to, const void *first, const void *second) {
 #if defined(__AVX512BW__)
     const __m512i a = _mm512_loadu_si512(first), b = _mm512_loadu_si512(second);
     const __m512i low = _mm512_unpacklo_epi16(a, b), high = _mm512_unpackhi_epi16(a, b);
@@ -44,19 +50,30 @@ inline_ void store_pairs(uint16_t *to, const uint16_t *first, const uint16_t *se
     _mm512_storeu_si512(to, _mm512_permutex2var_epi64(low, left, high));
     _mm512_storeu_si512(to + SQUARE / 2, _mm512_permutex2var_epi64(low, right, high));
 #else
+    const uint16_t *a = first, *b = second;
     for (int j = 0; j < SIDE; j += VW) {
-        const vu pairs = (vu)v_load_real(first + j) >> 16 | (vu)v_load_real(second + j);
+        const vu pairs = (vu)v_load_real(a + j) >> 16 | (vu)v_load_real(b + j);
         memcpy(to + j / 16 * (SQUARE / 2) + j % 16 * 2, &pairs, sizeof pairs);
     }
 #endif
 }
 
+/* The same of rows of floats. */
+inline_ void store_floats(uint16_t *to, const void *first, const void *second) {
+    const float *a = first, *b = second;
+#pragma GCC unroll 8
+    for (int j = 0; j < SIDE; j += VW) {
+        const vf pairs = v_pairs_rounded(v_load(a + j), v_load(b + j));
+        memcpy(to + j / 16 * (SQUARE / 2) + j % 16 * 2, &pairs, sizeof pairs);
+    }
+}
+
 /* A: rows of the square are rows of the tiles. */
 inline_ void pack_rows(uint16_t *to, square x, int part) {
-    const uint16_t *from = x.first + part * ROWS_AT_ONCE * x.ld;
+    const char *from = x.first + part * ROWS_AT_ONCE * x.stride;
     to += part * ROWS_AT_ONCE * SIDE;
 #pragma GCC unroll 4
-    for (int i = 0; i < ROWS_AT_ONCE; i++) memcpy(to + i * SIDE, from + i * x.ld, TILE_LINE);
+    for (int i = 0; i < ROWS_AT_ONCE; i++) memcpy(to + i * SIDE, from + i * x.stride, TILE_LINE);
 }
 
 /* A: columns of the square are rows of the tiles, even ones in the first part, odd ones in the second. Of
@@ -69,10 +86,10 @@ inline_ void pack_turned(uint16_t *to, square x, int part) {
             vu pairs[VW]; /* [pair][column] */
 #pragma GCC unroll 16
             for (int q = 0; q < VW; q++) {
-                const uint16_t *from = x.first + 2 * (p + q) * x.ld + j;
+                const char *from = x.first + 2 * (p + q) * x.stride + 2 * j;
                 vu first, second;
                 memcpy(&first, from, sizeof first);
-                memcpy(&second, from + x.ld, sizeof second);
+                memcpy(&second, from + x.stride, sizeof second);
                 pairs[q] =
                     part ? first >> 16 | (second & 0xffff0000) : (first & 0xffff) | second << 16;
             }
@@ -81,52 +98,63 @@ inline_ void pack_turned(uint16_t *to, square x, int part) {
 }
 
 /* B: rows of the square are its columns; a part is a tile. */
-inline_ void pack_pairs_turned(uint16_t *to, square x, int part) {
+inline_ void pack_pairs_turned(uint16_t *to, square x, const bool floats, int part) {
     for (int j = 16 * part; j < 16 * (part + 1); j += VW)
-        for (int p = 0; p < TILE_PAIRS; p += VW)
-            turn_pairs(to + part * (SQUARE / 2) + p * SIDE + j % 16 * 2, TILE_LINE,
-                       x.first + j * x.ld + 2 * p, 2 * x.ld);
+        for (int p = 0; p < TILE_PAIRS; p += VW) {
+            uint16_t *place = to + part * (SQUARE / 2) + p * SIDE + j % 16 * 2;
+            const char *from = x.first + j * x.stride;
+            if (floats)
+                turn_floats(place, TILE_LINE, from + 8 * p, x.stride);
+            else
+                turn_pairs(place, TILE_LINE, from + 4 * p, x.stride);
+        }
 }
 
 /* B: rows of the square go along k. */
-inline_ void pack_pairs(uint16_t *to, square x, int part) {
+inline_ void pack_pairs(uint16_t *to, square x, const bool floats, int part) {
     enum { AT_ONCE = TILE_PAIRS / TURNED_PARTS };
 #pragma GCC unroll 8
-    for (int p = part * AT_ONCE; p < (part + 1) * AT_ONCE; p++)
-        store_pairs(to + p * SIDE, x.first + 2 * p * x.ld, x.first + (2 * p + 1) * x.ld);
+    for (int p = part * AT_ONCE; p < (part + 1) * AT_ONCE; p++) {
+        const char *first = x.first + 2 * p * x.stride, *second = first + x.stride;
+        if (floats)
+            store_floats(to + p * SIDE, first, second);
+        else
+            store_pairs(to + p * SIDE, first, second);
+    }
 }
-
-/* How squares are packed. */
-typedef enum packing { ROWS, TURNED, PAIRS_TURNED, PAIRS } packing;
 
 inline_ void pack_part(const packing how, uint16_t *to, square x, int part) {
     switch (how) {
     case ROWS: pack_rows(to, x, part); return;
     case TURNED: pack_turned(to, x, part); return;
-    case PAIRS_TURNED: pack_pairs_turned(to, x, part); return;
-    case PAIRS: pack_pairs(to, x, part); return;
+    case PAIRS_TURNED: pack_pairs_turned(to, x, false, part); return;
+    case PAIRS: pack_pairs(to, x, false, part); return;
+    case FLOATS_TURNED: pack_pairs_turned(to, x, true, part); return;
+    case FLOATS: pack_pairs(to, x, true, part); return;
     }
 }
 
-/* A part of a square at an edge. */
+/* A part of a square at an edge, filled up with 0. */
 static __attribute__((noinline)) void pack_edge(packing how, uint16_t *to, const square *x,
                                                 int part) {
-    uint16_t whole[SQUARE] = {0};
+    uint32_t whole[SQUARE] = {0}; /* floats; numbers of bf16 take half of each row */
+    const size_t size = how == FLOATS || how == FLOATS_TURNED ? sizeof(float) : sizeof(uint16_t);
     const int64_t n = x->columns < SIDE ? x->columns : SIDE;
     for (int64_t i = 0; i < SIDE && i < x->rows; i++)
-        memcpy(whole + i * SIDE, x->first + i * x->ld, sizeof *whole * (size_t)n);
-    pack_part(how, to, (square){whole, SIDE, SIDE, SIDE}, part);
+        memcpy(whole + i * SIDE, x->first + i * x->stride, size * (size_t)n);
+    const square filled = {(const char *)whole, SIDE * sizeof *whole, SIDE, SIDE};
+    pack_part(how, to, filled, part);
 }
 
 /* A part of any square. What is packed has been asked for a square before, so that nothing waits for the
  * memory while the unit could work. */
 inline_ void pack(const packing how, uint16_t *to, square x, square next, int part) {
     const int lines = how == ROWS ? ROWS_AT_ONCE : SIDE / TURNED_PARTS;
-    ask_for(next, part * lines, lines);
+    ask_for(how, next, part * lines, lines);
     if (x.rows >= SIDE && x.columns >= SIDE)
         pack_part(how, to, x, part);
     else
-        pack_edge(how, to, &(square){x.first, x.ld, x.rows, x.columns}, part);
+        pack_edge(how, to, &(square){x.first, x.stride, x.rows, x.columns}, part);
 }
 
 #endif

@@ -262,6 +262,18 @@ inline_ vf v_load_real(const uint16_t *p) {
                     (int)((unsigned)p[2] << 16), (int)((unsigned)p[3] << 16)};
 #endif
 }
+#if defined(__AVX512BF16__)
+/* VW floats as bf16: nearest, ties to even; a NaN stays one. Below 2^-126 they become 0. */
+inline_ void v_store_real(uint16_t *p, vf x) {
+    _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(x));
+}
+/* The same; returns what has been stored. */
+inline_ vf v_keep_real(uint16_t *p, vf x) {
+    const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(x);
+    _mm256_storeu_si256((__m256i *)p, rounded);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16));
+}
+#else
 /* VW floats as bf16, each in the upper half of its lane: nearest, ties to even; a NaN stays one. */
 inline_ vi v_rounded(vf x) {
 #if defined(__AVX512F__)
@@ -301,6 +313,7 @@ inline_ vf v_keep_real(uint16_t *p, vf x) {
     v_store_upper(p, rounded);
     return (vf)(rounded & (int32_t)0xffff0000);
 }
+#endif
 #else
 inline_ vf v_load_real(const float *p) {
     return v_load(p);
