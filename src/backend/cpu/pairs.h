@@ -27,9 +27,16 @@ typedef struct fth_pairs_end {
     int64_t ld;
 } fth_pairs_end;
 
-/* On vectors: C[m] = A B and what follows, for one panel. A: [m][lda] bf16. */
-typedef void fth_pairs_product(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
-                               int64_t pairs, const fth_pairs_end *end);
+/* Rows of A: [m][ld] numbers; turned: pairs along k of all rows side by side, [pairs][ld] numbers. */
+typedef struct fth_pairs_a {
+    const uint16_t *first;
+    int64_t ld;
+    bool turned;
+} fth_pairs_a;
+
+/* On vectors: C[m] = A B and what follows, for one panel. */
+typedef void fth_pairs_product(int64_t m, fth_pairs_a a, const uint16_t *panel, int64_t pairs,
+                               const fth_pairs_end *end);
 
 typedef struct fth_pairs_path {
     const char *name;

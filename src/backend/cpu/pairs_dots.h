@@ -44,7 +44,7 @@ INLINE void NAME(end)(const int high, vf sum[NAME(HIGH)][NAME(WIDE)], const fth_
     }
 }
 
-INLINE void NAME(tile)(const int high, const uint16_t *a, int64_t lda, const uint16_t *panel,
+INLINE void NAME(tile)(const int high, const bool turned, fth_pairs_a a, const uint16_t *panel,
                        int64_t pairs, const fth_pairs_end *e, int64_t row) {
     vf sum[NAME(HIGH)][NAME(WIDE)];
 #pragma GCC unroll 6
@@ -52,14 +52,15 @@ INLINE void NAME(tile)(const int high, const uint16_t *a, int64_t lda, const uin
 #pragma GCC unroll 4
         for (int j = 0; j < NAME(WIDE); j++) sum[i][j] = zero_sums();
     NAME(ask)(high, e, row);
-    a += row * lda;
-    for (int64_t p = 0; p < pairs; p++, panel += 2 * FTH_PAIRS_COLUMNS) {
+    const uint16_t *from = a.first + row * (turned ? 2 : a.ld);
+    const int64_t next_row = turned ? 2 : a.ld, next_pair = turned ? a.ld : 2;
+    for (int64_t p = 0; p < pairs; p++, panel += 2 * FTH_PAIRS_COLUMNS, from += next_pair) {
         vp y[NAME(WIDE)];
 #pragma GCC unroll 4
         for (int j = 0; j < NAME(WIDE); j++) y[j] = load_pairs(panel + 32 * j);
 #pragma GCC unroll 6
         for (int i = 0; i < high; i++) {
-            const vp x = same_pair(a + i * lda + 2 * p);
+            const vp x = same_pair(from + i * next_row);
 #pragma GCC unroll 4
             for (int j = 0; j < NAME(WIDE); j++) sum[i][j] = dot(sum[i][j], x, y[j]);
         }
@@ -67,20 +68,29 @@ INLINE void NAME(tile)(const int high, const uint16_t *a, int64_t lda, const uin
     NAME(end)(high, sum, e, row);
 }
 
-ON static void NAME(product)(int64_t m, const uint16_t *a, int64_t lda, const uint16_t *panel,
-                             int64_t pairs, const fth_pairs_end *e) {
+#define TILE(n)                                                                                    \
+    case n:                                                                                        \
+        if (a.turned)                                                                              \
+            NAME(tile)(n, true, a, panel, pairs, e, i);                                            \
+        else                                                                                       \
+            NAME(tile)(n, false, a, panel, pairs, e, i);                                           \
+        break;
+
+ON static void NAME(product)(int64_t m, fth_pairs_a a, const uint16_t *panel, int64_t pairs,
+                             const fth_pairs_end *e) {
     const int64_t tiles = (m + NAME(HIGH) - 1) / NAME(HIGH);
     for (int64_t t = 0; t < tiles; t++) { /* of nearly the same height */
         const int64_t i = m * t / tiles;
         switch (m * (t + 1) / tiles - i) {
-        case 1: NAME(tile)(1, a, lda, panel, pairs, e, i); break;
-        case 2: NAME(tile)(2, a, lda, panel, pairs, e, i); break;
-        case 3: NAME(tile)(3, a, lda, panel, pairs, e, i); break;
-        case 4: NAME(tile)(4, a, lda, panel, pairs, e, i); break;
-        case 5: NAME(tile)(5, a, lda, panel, pairs, e, i); break;
-        default: NAME(tile)(6, a, lda, panel, pairs, e, i); break;
+            TILE(1)
+            TILE(2)
+            TILE(3)
+            TILE(4)
+            TILE(5)
+            TILE(6)
         }
     }
 }
 
+#undef TILE
 #undef INLINE

@@ -27,7 +27,7 @@ typedef struct block {
     int64_t pairs; /* of depth, filled up to what the unit takes */
     bool direct;   /* sums become results at once; else they wait in c */
     int64_t first; /* row of c */
-    real *a, *b;   /* [FTH_PAIRS_ROWS][2 pairs], [panels][pairs][FTH_PAIRS_COLUMNS][2] */
+    real *a, *b;   /* rows of A (fth_pairs_a), [panels][pairs][FTH_PAIRS_COLUMNS][2] */
     float *c;      /* [rows][n_columns] */
     int64_t ldc;
 } block;
@@ -130,37 +130,32 @@ static void copy_a(const gemm *g, const block *b) {
     }
 }
 
-/* Rows of A that lie in columns of a. */
+/* Rows of A that lie in columns of a: [pairs][n_rows][2]. */
 static void turn_a(const gemm *g, const block *b) {
-    uint32_t *to = (uint32_t *)(void *)b->a;
-    for (int64_t p = 0; p < b->pairs; p += VW) {
-        const int64_t wide = least(VW, b->pairs - p);
-        for (int64_t i = 0; i < b->n_rows; i += VW) {
-            uint32_t found[VW * VW]; /* [pair][row] */
-            const int64_t high = least(VW, b->n_rows - i);
-            for (int64_t q = 0; q < VW; q++) {
-                const real *first = g->a.data + (b->l + 2 * (p + q)) * g->a.ld + b->row + i;
-                const int64_t left = b->depth - 2 * (p + q);
-                if (left >= 2 && high == VW) {
-                    const real *second = first + g->a.ld;
+    const int64_t n = b->n_rows;
+    uint32_t *restrict_ to = (uint32_t *)(void *)b->a;
+    for (int64_t p = 0; p < b->pairs; p++, to += n) {
+        const real *first = g->a.data + (b->l + 2 * p) * g->a.ld + b->row;
+        const real *second = 2 * p + 1 < b->depth ? first + g->a.ld : NULL;
+        if (second) {
 #pragma omp simd
-                    for (int64_t c = 0; c < VW; c++)
-                        found[q * VW + c] = pair_of(first[c], second[c]);
-                    continue;
-                }
-                for (int64_t c = 0; c < VW; c++)
-                    found[q * VW + c] = pair_of(left > 0 && c < high ? first[c] : 0,
-                                                left > 1 && c < high ? first[g->a.ld + c] : 0);
-            }
-            uint32_t *place = to + i * b->pairs + p;
-            if (wide == VW && high == VW) {
-                turn_pairs(place, 4 * b->pairs, found, 4 * VW);
-                continue;
-            }
-            for (int64_t c = 0; c < high; c++)
-                for (int64_t q = 0; q < wide; q++) place[c * b->pairs + q] = found[q * VW + c];
+            for (int64_t i = 0; i < n; i++) to[i] = pair_of(first[i], second[i]);
+        } else {
+            for (int64_t i = 0; i < n; i++) to[i] = pair_of(2 * p < b->depth ? first[i] : 0, 0);
         }
     }
+}
+
+/* The rows of A of a block: where they lie, or packed now. */
+static fth_pairs_a rows_of_a(const gemm *g, const block *b) {
+    if (g->accumulate) {
+        turn_a(g, b);
+        return (fth_pairs_a){b->a, 2 * b->n_rows, true};
+    }
+    if (2 * b->pairs == b->depth)
+        return (fth_pairs_a){g->a.data + b->row * g->a.ld + b->l, g->a.ld, false};
+    copy_a(g, b);
+    return (fth_pairs_a){b->a, 2 * b->pairs, false};
 }
 
 /* ---- the product ---- */
@@ -175,19 +170,10 @@ static fth_pairs_end end_of(const gemm *g, const block *b, int64_t j) {
 
 /* All panels of the block with its rows of A. */
 static void multiply(const gemm *g, const block *b) {
-    const real *a = b->a;
-    int64_t lda = 2 * b->pairs;
-    if (g->accumulate) {
-        turn_a(g, b);
-    } else if (2 * b->pairs == b->depth) {
-        a = g->a.data + b->row * g->a.ld + b->l;
-        lda = g->a.ld;
-    } else {
-        copy_a(g, b);
-    }
+    const fth_pairs_a a = rows_of_a(g, b);
     for (int64_t j = 0; j < b->n_columns; j += FTH_PAIRS_COLUMNS) {
         const fth_pairs_end end = end_of(g, b, j);
-        g->pairs->product(b->n_rows, a, lda, b->b + 2 * j * b->pairs, b->pairs, &end);
+        g->pairs->product(b->n_rows, a, b->b + 2 * j * b->pairs, b->pairs, &end);
     }
 }
 

@@ -42,8 +42,8 @@ static void multiply_panel(const gemm *g, block *b, const real *panel, int64_t c
         b->depth = least(DEPTH, g->k - b->l);
         b->pairs = fth_pairs_of(g->pairs, b->depth);
         if (g->k > DEPTH) copy_rows(g, b);
-        g->pairs->product(b->n_rows, b->a, 2 * b->pairs, panel + b->l * FTH_PAIRS_COLUMNS, b->pairs,
-                          &end);
+        g->pairs->product(b->n_rows, (fth_pairs_a){b->a, 2 * b->pairs, false},
+                          panel + b->l * FTH_PAIRS_COLUMNS, b->pairs, &end);
     }
     for (int64_t i = 0; i < b->n_rows && !direct; i++)
         FTH_NAME(gemm_finish_row)(g, b->row + i, column, n, 0, b->c + i * FTH_PAIRS_COLUMNS);
