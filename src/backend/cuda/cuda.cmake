@@ -2,6 +2,11 @@
 # fails without, OFF leaves it out. FATHOM_CUDA_ARCHS: compute capabilities to compile for; code for
 # newer GPUs is made from the newest one's PTX when the program starts.
 set(FATHOM_CUDA_ARCHS "80;89;90" CACHE STRING "compute capabilities that the CUDA backend is compiled for")
+foreach(capability ${FATHOM_CUDA_ARCHS})
+  if(NOT capability MATCHES "^[0-9]+$")
+    message(FATAL_ERROR "FATHOM_CUDA_ARCHS: ${capability}: must be numbers such as 80;89;90 (with 90 comes what only sm_90a has)")
+  endif()
+endforeach()
 set(FATHOM_HAS_CUDA OFF)
 if(FATHOM_CUDA STREQUAL AUTO AND FATHOM_SANITIZE)
   message(STATUS "CUDA: left out of a build with sanitizers")
