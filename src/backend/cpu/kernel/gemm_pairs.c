@@ -1,6 +1,7 @@
-/* gemm_pairs.c: products of bf16 on vectors of pairs (backend/cpu/pairs.h). B is packed into
- * panels with neighbours along k side by side, for a whole block of k, and stays in the second-level
- * cache; A is read where it lies, or turned where it lies by columns. */
+/* gemm_pairs.c: products of bf16 on vectors of pairs (backend/cpu/pairs.h). 2 m n k operations, bound by
+ * the unit. B is packed into panels with neighbours along k side by side, for a whole block of k; the
+ * panel that blocks of rows of A meet stays in the second-level cache. A is read where it lies, or becomes
+ * pairs too where it lies by columns. */
 #include "backend/cpu/kernel/gemm.h"
 
 #ifdef FTH_REAL_IS_bf16
@@ -9,11 +10,10 @@
 #include "backend/cpu/kernel/pairs_turn.h"
 
 enum {
-    DEPTH = 2048,                       /* most of k at a time */
-    A_NUMBERS = FTH_PAIRS_ROWS * DEPTH, /* of bf16: a block of rows of A */
-    B_NUMBERS =
-        4 * FTH_PAIRS_COLUMNS * DEPTH, /* of bf16: panels of B, of which one is used at a time */
-    MOST_COLUMNS = 512,                /* of a block of C */
+    DEPTH = 2048,                              /* most of k at a time */
+    A_NUMBERS = FTH_PAIRS_ROWS * DEPTH,        /* of bf16: a block of rows of A */
+    B_NUMBERS = 4 * FTH_PAIRS_COLUMNS * DEPTH, /* of bf16: panels of B */
+    MOST_COLUMNS = 512,                        /* of a block of C */
     C_FLOATS = 2 * FTH_PAIRS_ROWS * MOST_COLUMNS
 };
 
@@ -24,25 +24,20 @@ int64_t FTH_NAME(gemm_pairs_bytes)(void) {
 /* A block of C and of k that a thread is at, and what it works with. */
 typedef struct block {
     int64_t row, n_rows, column, n_columns, l, depth;
-    int64_t pairs; /* of depth, filled up to what the unit takes */
+    int64_t pairs; /* of depth */
     bool direct;   /* sums become results at once; else they wait in c */
-    int64_t first; /* row of c */
     real *a, *b;   /* rows of A (fth_pairs_a), [panels][pairs][FTH_PAIRS_COLUMNS][2] */
-    float *c;      /* [rows][n_columns] */
-    int64_t ldc;
+    float *c;      /* [rows of C from first on][ldc] */
+    int64_t first, ldc;
 } block;
 
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static int64_t round_up(int64_t n, int64_t to) {
-    return (n + to - 1) / to * to;
-}
-
 /* ---- packing ---- */
 
-/* A number of b, and a pair of which the second may lie behind the end. */
+/* A number of b. */
 static real b_at(const gemm *g, int64_t i, int64_t j) {
     return g->b_full.data ? to_real(g->b_full.data[i * g->b_full.ld + j])
                           : g->b.data[i * g->b.ld + j];
@@ -78,7 +73,7 @@ static void pack_columns(const gemm *g, const block *b, int64_t column, uint32_t
         }
 }
 
-/* Pair p of whole columns. */
+/* Rows l and l + 1 of a whole panel. */
 static void pack_pair(const gemm *g, int64_t l, int64_t column, uint32_t *restrict_ to) {
     if (g->b_full.data) {
         const float *first = g->b_full.data + l * g->b_full.ld + column;
@@ -105,8 +100,8 @@ static void pack_rows(const gemm *g, const block *b, int64_t column, uint32_t *t
             continue;
         }
         for (int64_t j = 0; j < FTH_PAIRS_COLUMNS; j++)
-            to[j] = pair_of(left > 0 && j < n ? b_at(g, l, column + j) : 0,
-                            left > 1 && j < n ? b_at(g, l + 1, column + j) : 0);
+            to[j] = pair_of(j < n ? b_at(g, l, column + j) : 0,
+                            j < n && left > 1 ? b_at(g, l + 1, column + j) : 0);
     }
 }
 
@@ -134,16 +129,13 @@ static void copy_a(const gemm *g, const block *b) {
 static void turn_a(const gemm *g, const block *b) {
     const int64_t n = b->n_rows;
     uint32_t *restrict_ to = (uint32_t *)(void *)b->a;
-    for (int64_t p = 0; p < b->pairs; p++, to += n) {
-        const real *first = g->a.data + (b->l + 2 * p) * g->a.ld + b->row;
-        const real *second = 2 * p + 1 < b->depth ? first + g->a.ld : NULL;
-        if (second) {
+    const real *first = g->a.data + b->l * g->a.ld + b->row;
+    for (int64_t l = 0; l + 1 < b->depth; l += 2, first += 2 * g->a.ld, to += n) {
+        const real *second = first + g->a.ld;
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) to[i] = pair_of(first[i], second[i]);
-        } else {
-            for (int64_t i = 0; i < n; i++) to[i] = pair_of(2 * p < b->depth ? first[i] : 0, 0);
-        }
+        for (int64_t i = 0; i < n; i++) to[i] = pair_of(first[i], second[i]);
     }
+    for (int64_t i = 0; i < n && b->depth % 2; i++) to[i] = pair_of(first[i], 0);
 }
 
 /* The rows of A of a block: where they lie, or packed now. */
@@ -194,7 +186,7 @@ static void multiply_rows(const gemm *g, block *b, fth_share rows_, bool packed)
 }
 
 void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own) {
-    const int64_t most = least(DEPTH, round_up(g->k, 2 * g->pairs->pairs));
+    const int64_t most = least(DEPTH, 2 * fth_pairs_of(g->pairs, g->k));
     const int64_t wide =
         least(MOST_COLUMNS, B_NUMBERS / most / FTH_PAIRS_COLUMNS * FTH_PAIRS_COLUMNS);
     block b = {.a = own, .ldc = wide};

@@ -1,6 +1,7 @@
 /* weights.h: the matrix of a product in the type of activations. A training in bf16 keeps no copy of
- * the parameters in that type: a product makes it in scratch when it reads it, 4n bytes read and 2n
- * written to a cache, where the copy would cost 2n written by every update and 2n read by every product. */
+ * the parameters in that type: a product that cannot round them when it packs them makes one in scratch,
+ * 4n bytes read and 2n written to a cache, where the copy would cost 2n written by every update and 2n read
+ * by every product. */
 #ifndef FTH_BACKEND_CPU_KERNEL_WEIGHTS_H
 #define FTH_BACKEND_CPU_KERNEL_WEIGHTS_H
 
