@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/cpu/rate.h"
 #include "base/file.h"
 #include "base/scratch.h"
 #include "base/str.h"
@@ -18,6 +19,8 @@
     X(I64, layers, "50", FTH_RANGE(1, 1000), "of the encoder, and of the decoder")                 \
     X(I64, updates, "640", FTH_MIN(50), "of training")                                             \
     X(BOOL, compare, "false", FTH_ANY, "train the plain method too and draw both")                 \
+    X(CHOICE, precision, "auto", FTH_CHOICES("auto|fp32|bf16"),                                    \
+      "of the training; auto: bf16 where the CPU has a unit for it")                               \
     X(I64, threads, "", FTH_MIN(1), "CPU threads; default: one for each core")
 FTH_OPTIONS(demo_options, "demo", DEMO_OPTIONS)
 
@@ -90,6 +93,11 @@ static int add_schedule(demo *d, const fth_method *m, char **words, int64_t warm
     return 4;
 }
 
+static const char *precision_of(const demo *d) {
+    if (strcmp(d->o->precision, "auto") != 0) return d->o->precision;
+    return fth_bf16_is_fastest() ? "bf16" : "fp32";
+}
+
 /* Small batches: at this depth what counts is the number of updates. 640 of 1,024 tokens learn to
  * translate; 300 of 2,048, which take as long, learn the target language alone. */
 static fth_err train(demo *d, const fth_method *m) {
@@ -139,7 +147,9 @@ static fth_err train(demo *d, const fth_method *m) {
                        "--keep-last",
                        "1",
                        "--device",
-                       "cpu"};
+                       "cpu",
+                       "--precision",
+                       text(d, "%s", precision_of(d))};
     int n = 0;
     while (words[n]) n++;
     n += add_schedule(d, m, words + n, warmup);

@@ -1,5 +1,6 @@
 #include "backend/cpu/rate.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -155,4 +156,10 @@ fth_err fth_product_rates(const char *isa, const char *numbers, int threads,
 bool fth_product_path_present(const char *isa) {
     fth_cpu_choice choice;
     return fth_cpu_choose(isa, FTH_PREC_BF16, &choice) == FTH_OK;
+}
+
+bool fth_bf16_is_fastest(void) {
+    fth_cpu_choice choice;
+    return fth_cpu_choose(getenv("FATHOM_CPU_ISA"), FTH_PREC_BF16, &choice) == FTH_OK &&
+           choice.pairs;
 }

@@ -21,4 +21,8 @@ fth_err fth_product_rates(const char *isa, const char *numbers, int threads,
 /* Whether this machine has an instruction set. */
 bool fth_product_path_present(const char *isa);
 
+/* Whether bf16 is this machine's fastest precision: the best instruction set, or FATHOM_CPU_ISA's, has a
+ * unit that multiplies pairs of it. */
+bool fth_bf16_is_fastest(void);
+
 #endif
