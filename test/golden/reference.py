@@ -479,9 +479,9 @@ def as_double(params):
     return {name: value.to(F64).clone().requires_grad_(True) for name, value in params.items()}
 
 
-def gradients(config, params, batch, t, smoothing):
+def gradients(config, params, batch, t, smoothing, make=Forward):
     """(loss, nll, outputs, grads by name, forward); params are leaves that require gradients."""
-    loss, nll, out, forward = run(config, params, batch, t, smoothing)
+    loss, nll, out, forward = run(config, params, batch, t, smoothing, make)
     names = list(params)
     grads = torch.autograd.grad(loss, [params[n] for n in names], allow_unused=True)
     grads = {

@@ -14,8 +14,7 @@ typedef struct gemm {
     rows a; /* A(i, l) = a[i, l]; a_by_column: a[l, i] */
     rows b; /* B(l, j) = b[l, j]; b_by_column: b[j, l] */
     bool b_by_column;
-    full_rows
-        b_full; /* B as floats that a unit for pairs rounds when it packs them; b has no data */
+    full_rows b_full;  /* in place of b: floats that a unit for pairs rounds when it packs them */
     const float *bias; /* [n] added to every row; NULL: none */
     rows addend;       /* [m, n] added; data NULL: none */
     rows saved;        /* [m, n] what act's slope is taken at; data NULL: act is applied itself */

@@ -1,7 +1,8 @@
 /* tiles_pack.h: squares of 32 x 32 numbers of bf16 as two tiles for the matrix unit, one behind the
  * other: 16 rows of 32 numbers of A each, or [16 pairs along k][16 columns][2] of B, from either order in
- * memory; B may be floats, which are rounded. Squares at an edge are filled up with 0. Squares are packed in parts, each of a few lines: the
- * unit works meanwhile, and would wait for its operands behind many loads and stores at once. */
+ * memory; B may be floats, which are rounded. Squares at an edge are filled up with 0. Squares are packed
+ * in parts, each of a few lines: the unit works meanwhile, and would wait for its operands behind many
+ * loads and stores at once. */
 #ifndef FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
 #define FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
 
