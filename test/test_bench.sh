@@ -65,6 +65,14 @@ expect 0 "$fathom" bench gemm --shape 5x7x9 --shape 1x64x64 --threads 2 --json
 has cpu threads peaks products rows k n path numbers forward dx dw
 expect 0 "$fathom" bench gemm --shape 5x7x9
 grep -q '^ *5 x *7 x *9  plain *fp32 ' "$tree/out" || fail "no line for plain fp32"
+expect 0 "$fathom" bench gemm --shape 5x7x9 --path plain
+grep -q '^ *5 x *7 x *9  plain *fp32 ' "$tree/out" || fail "no line for plain fp32"
+! grep -q avx "$tree/out" || fail "--path plain: $(cat "$tree/out")"
+expect 2 "$fathom" bench gemm --path tiles
+if ! grep -q amx_tile /proc/cpuinfo; then
+    expect 2 "$fathom" bench gemm --path amx
+    grep -q '^fathom: --path amx: this CPU does not have it' "$tree/err" || fail "$(cat "$tree/err")"
+fi
 for shape in 5x7 5x7x9x 0x1x1 x; do
     expect 2 "$fathom" bench gemm --shape $shape
     grep -q "^fathom: --shape $shape: must be three numbers" "$tree/err" || fail "$(cat "$tree/err")"

@@ -78,14 +78,21 @@ fth_err fth_bench_config(const fth_bench *b, fth_config *out) {
 
 /* groups: of bench, model, device. */
 static fth_err check(const fth_bench *b, const char *part, const fth_option_group *groups) {
-    static const fth_option_use uses[] = {
-        {"vocab", " train generate "}, {"sentence_length", " train generate "},
-        {"max_tokens", " train "},     {"updates", " train "},
-        {"memory_budget", " train "},  {"telemetry", " train "},
-        {"batch", " generate "},       {"beam", " generate "},
-        {"length", " generate "},      {"repeats", " generate "},
-        {"tokens", " generate "},      {"quantize", " generate "},
-        {"shape", " gemm "},           {"profile", " train generate "}};
+    static const fth_option_use uses[] = {{"vocab", " train generate "},
+                                          {"sentence_length", " train generate "},
+                                          {"max_tokens", " train "},
+                                          {"updates", " train "},
+                                          {"memory_budget", " train "},
+                                          {"telemetry", " train "},
+                                          {"batch", " generate "},
+                                          {"beam", " generate "},
+                                          {"length", " generate "},
+                                          {"repeats", " generate "},
+                                          {"tokens", " generate "},
+                                          {"quantize", " generate "},
+                                          {"shape", " gemm "},
+                                          {"path", " gemm "},
+                                          {"profile", " train generate "}};
     const bool gemm = strcmp(part, "gemm") == 0;
     if (b->folder && strcmp(part, "generate") != 0)
         return fth_fail(FTH_USAGE, "bench %s %s: only bench generate takes a model", part,

@@ -22,6 +22,8 @@
     QUANTIZE_OPTIONS(X)                                                                            \
     X(LIST, shape, "", FTH_SHOWN_AS("RxKxN"),                                                      \
       "gemm: rows, input and output width of a linear map")                                        \
+    X(CHOICE, path, "all", FTH_CHOICES("all|plain|avx2|avx512|avx512-bf16|amx"),                   \
+      "gemm: time this path alone")                                                                \
     X(BOOL, profile, "false", FTH_ANY, "time every kind of operation (operations run one by one)") \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object")
 FTH_OPTIONS(bench_options, "bench", BENCH_OPTIONS)

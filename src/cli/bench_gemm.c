@@ -29,6 +29,18 @@ static const path paths[] = {
     {"plain", "int8", FTH_N_UNITS},         {"avx2", "int8", FTH_N_UNITS},
     {"avx512", "int8", FTH_UNIT_VNNI},      {"amx", "int8", FTH_UNIT_AMX_INT8}};
 
+static bool is_wanted(const path *way, const char *name) {
+    return (strcmp(name, "all") == 0 || strcmp(name, way->isa) == 0) &&
+           fth_product_path_present(way->isa);
+}
+
+static bool is_unit_wanted(fth_unit unit, const char *name) {
+    if (strcmp(name, "all") == 0) return fth_unit_present(unit);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (paths[i].unit == unit && is_wanted(&paths[i], name)) return fth_unit_present(unit);
+    return false;
+}
+
 /* ---- the table ---- */
 
 static void print_cpu(bool json) {
@@ -40,20 +52,20 @@ static void print_cpu(bool json) {
     printf(json ? "{\"cpu\": \"%s\"" : "%s\n", name);
 }
 
-static fth_err print_peaks(int threads, bool json, double peaks[FTH_N_UNITS]) {
+static fth_err print_peaks(const char *name, int threads, bool json, double peaks[FTH_N_UNITS]) {
     printf(json ? ", \"threads\": %d, \"peaks\": [" : "peaks of %d threads, in G operations/s:\n",
            threads);
     const char *comma = "";
     for (int u = 0; u < FTH_N_UNITS; u++) {
-        const bool present = fth_unit_present((fth_unit)u);
-        if (present) FTH_TRY(fth_unit_peak((fth_unit)u, threads, &peaks[u]));
-        if (json && present)
+        const bool wanted = is_unit_wanted((fth_unit)u, name);
+        if (wanted) FTH_TRY(fth_unit_peak((fth_unit)u, threads, &peaks[u]));
+        if (json && wanted)
             printf("%s{\"unit\": \"%s\", \"numbers\": \"%s\", \"gops\": %.6g}", comma,
                    fth_unit_name((fth_unit)u), fth_unit_numbers((fth_unit)u), peaks[u] / 1e9);
-        else if (present)
+        else if (wanted)
             printf("  %-12s %s %8.1f\n", fth_unit_name((fth_unit)u), fth_unit_numbers((fth_unit)u),
                    peaks[u] / 1e9);
-        if (present) comma = ", ";
+        if (wanted) comma = ", ";
     }
     return FTH_OK;
 }
@@ -85,17 +97,19 @@ static void print_product(const fth_product_shape *s, const path *way, const dou
     printf("\n");
 }
 
-static fth_err measure_all(const fth_product_shape *shapes, size_t n, int threads, bool json) {
+/* name: of a path, or all. */
+static fth_err measure_all(const fth_product_shape *shapes, size_t n, const char *name, int threads,
+                           bool json) {
     double peaks[FTH_N_UNITS + 1] = {0}; /* the last: no unit is named */
     print_cpu(json);
-    FTH_TRY(print_peaks(threads, json, peaks));
+    FTH_TRY(print_peaks(name, threads, json, peaks));
     printf(json
                ? "], \"products\": ["
                : "\n rows x    k x     n  path         as     forward           dx           dw\n");
     const char *comma = "";
     for (size_t i = 0; i < n; i++)
         for (size_t w = 0; w < sizeof paths / sizeof *paths; w++) {
-            if (!fth_product_path_present(paths[w].isa)) continue;
+            if (!is_wanted(&paths[w], name)) continue;
             double rates[FTH_N_PRODUCTS];
             FTH_TRY(fth_product_rates(paths[w].isa, paths[w].numbers, threads, &shapes[i], rates));
             print_product(&shapes[i], &paths[w], rates, peaks[paths[w].unit], json, comma);
@@ -124,6 +138,8 @@ fth_err fth_bench_gemm(const fth_bench *b) {
     const fth_list *list = &b->o->shape;
     if (strcmp(b->device->device, "cuda") == 0 || strcmp(b->device->device, "ref") == 0)
         return fth_fail(FTH_USAGE, "--device %s: bench gemm is about the CPU", b->device->device);
+    if (strcmp(b->o->path, "all") != 0 && !fth_product_path_present(b->o->path))
+        return fth_fail(FTH_USAGE, "--path %s: this CPU does not have it", b->o->path);
     fth_product_shape *shapes = calloc(list->count + 1, sizeof *shapes);
     if (!shapes) return fth_fail(FTH_NO_MEMORY, "no memory for %zu shapes", list->count);
     fth_err err = FTH_OK;
@@ -134,9 +150,9 @@ fth_err fth_bench_gemm(const fth_bench *b) {
     const int threads = dev ? dev->threads : 1;
     fth_device_close(dev);
     if (err == FTH_OK && list->count)
-        err = measure_all(shapes, list->count, threads, b->o->json);
+        err = measure_all(shapes, list->count, b->o->path, threads, b->o->json);
     else if (err == FTH_OK)
-        err = measure_all(usual, sizeof usual / sizeof *usual, threads, b->o->json);
+        err = measure_all(usual, sizeof usual / sizeof *usual, b->o->path, threads, b->o->json);
     free(shapes);
     return err;
 }
