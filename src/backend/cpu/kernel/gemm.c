@@ -267,14 +267,26 @@ static int row_threads(const fth_team *team, int64_t n) {
     return by_rows;
 }
 
-/* The same for C += A B on pairs, where A is packed too, at twice the cost: as little packing as can
- * be. */
-static int row_threads_accumulating(const fth_team *team, int64_t m, int64_t n) {
+/* Numbers that a thread packs for each step of k of C += A B on pairs, those of A twice as dear. */
+static int64_t packing(const gemm *g, int64_t n_rows, int64_t n_columns) {
+#ifdef FTH_REAL_IS_bf16
+    if (gemm_on_tiles(g)) return FTH_NAME(gemm_tiles_packing)(g, n_rows, n_columns);
+#else
+    (void)g;
+#endif
+    return 2 * n_rows + n_columns;
+}
+
+/* The same for C += A B on pairs, where A is packed too: as little packing as can be. */
+static int row_threads_accumulating(const gemm *g, const fth_team *team) {
     int best = 1;
     int64_t least_packed = INT64_MAX;
     for (int by_rows = 1; by_rows <= team->n_threads; by_rows++) {
-        const int64_t packed = 2 * m / by_rows + n * by_rows / team->n_threads;
-        if (team->n_threads % by_rows || packed >= least_packed) continue;
+        if (team->n_threads % by_rows) continue;
+        const int64_t by_columns = team->n_threads / by_rows;
+        const int64_t packed =
+            packing(g, (g->m + by_rows - 1) / by_rows, (g->n + by_columns - 1) / by_columns);
+        if (packed >= least_packed) continue;
         least_packed = packed;
         best = by_rows;
     }
@@ -292,8 +304,7 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         return;
     }
     const bool tiles = gemm_on_tiles(g); /* these pack A while they multiply */
-    const int by_rows =
-        g->accumulate ? row_threads_accumulating(team, g->m, g->n) : row_threads(team, g->n);
+    const int by_rows = g->accumulate ? row_threads_accumulating(g, team) : row_threads(team, g->n);
     const int by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};

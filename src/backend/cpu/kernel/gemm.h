@@ -58,6 +58,10 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
                           void *own);
 int64_t FTH_NAME(gemm_tiles_bytes)(void);
 
+/* What gemm_tiles packs for so many rows and columns of an accumulating product, in numbers for each step
+ * of k; those of A, which are turned, count twice. */
+int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_columns);
+
 /* Whether the products of g are done on tiles. */
 static inline bool gemm_on_tiles(const gemm *g) {
     return g->pairs && !g->pairs->product;

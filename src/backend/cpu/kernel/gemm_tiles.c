@@ -5,7 +5,8 @@
  * blocks of 32 rows of A meet it; such a block, at most DEPTH deep, stays in the first-level cache. The
  * unit works by itself, so all other work is cut into small pieces that are done between its
  * instructions: while a block of C is multiplied, the sums of the last one become results, and the next
- * block of A and the next strips of B are packed. */
+ * block of A and the next strips of B are packed. Where A has to be turned and is not too large, all of
+ * it stays packed for the sets that follow. */
 #include "backend/cpu/kernel/gemm.h"
 
 #ifdef FTH_REAL_IS_bf16
@@ -16,13 +17,14 @@ enum {
     DEPTH = 512,                        /* of a block of A: 32 KB */
     SET_DEPTH = 2048,                   /* most of k that a set has */
     SET_NUMBERS = 4 * SIDE * SET_DEPTH, /* of bf16: 512 KB */
+    KEPT_NUMBERS = SET_NUMBERS,         /* of A that stay packed */
     MOST_BLOCKS = 32,                   /* of C whose sums wait for the rest of k */
     FEW_STRIPS = 4,                     /* do not pay for packing A */
     FAR = 1024                          /* numbers: lines of rows so far apart fall together */
 };
 
 int64_t FTH_NAME(gemm_tiles_bytes)(void) {
-    return 2 * (SIDE * DEPTH + SET_NUMBERS) * (int64_t)sizeof(real) +
+    return (2 * (SIDE * DEPTH + SET_NUMBERS) + KEPT_NUMBERS) * (int64_t)sizeof(real) +
            MOST_BLOCKS * SQUARE * (int64_t)sizeof(float);
 }
 
@@ -60,9 +62,12 @@ struct work {
     const gemm *g;
     fth_share rows, columns;
     const real *panels;    /* B as it was packed before; NULL: not yet */
-    int64_t width, height; /* columns and rows of a set */
+    int64_t first_width;   /* columns of the first set, */
+    int64_t width, height; /* of all others, and rows of a set */
     int64_t ring;          /* how many places for sums are used */
-    real *a, *a_next;      /* [DEPTH / SIDE][SQUARE] the present block and the next */
+    real *a, *a_next;      /* [DEPTH / SIDE][SQUARE] the present block and the next: */
+    real *a_room;          /* [2][DEPTH / SIDE][SQUARE] in turn here, */
+    real *kept;            /* [blocks][k / SIDE][SQUARE] or, for all sets, here; NULL: not */
     real *b[2];            /* [strips][depth / SIDE][SQUARE] of sets with even and odd numbers */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
     bool few;              /* strips */
@@ -111,8 +116,14 @@ static void meanwhile(void *context) {
 
 /* ---- the order of things ---- */
 
+/* Columns of the set that begins at this one. */
+static int64_t width_at(const work *w, int64_t column) {
+    const int64_t width = column == w->columns.begin ? w->first_width : w->width;
+    return least(width, w->columns.end - column);
+}
+
 static void measure(const work *w, set *s) {
-    s->n_columns = least(w->width, w->columns.end - s->column);
+    s->n_columns = width_at(w, s->column);
     s->n_rows = least(w->height, w->rows.end - s->row);
     s->depth = least(SET_DEPTH, w->g->k - s->l);
 }
@@ -126,7 +137,7 @@ static bool next_set(const work *w, set *s) {
     }
     if (s->row >= w->rows.end) {
         s->row = w->rows.begin;
-        s->column += w->width;
+        s->column += width_at(w, s->column);
     }
     measure(w, s);
     return s->column < w->columns.end;
@@ -195,6 +206,13 @@ static void ask_for_rows(const work *w, int64_t begin, int64_t end) {
 
 static void pack_next_rows(const work *w, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) pack_a(w, ROWS, ROW_PARTS, i);
+}
+
+/* Where the next block is packed. */
+static real *room_for_next(const work *w) {
+    const place *p = &w->next;
+    if (!w->kept) return w->a == w->a_room ? w->a_room + SIDE * DEPTH : w->a_room;
+    return w->kept + ((p->row - w->rows.begin) / SIDE * sides(w->g->k) + sides(p->l)) * SQUARE;
 }
 
 static void turn_next_rows(const work *w, int64_t begin, int64_t end) {
@@ -420,8 +438,10 @@ static void multiply(work *w, const place *p) {
 /* The next block of A, to be made ready during some steps. */
 static void choose_rows(work *w, int64_t steps) {
     const int64_t squares = sides(depth_of(&w->next));
+    const bool ready = w->kept && w->next.set.column != w->columns.begin;
+    w->a_next = room_for_next(w);
     if (w->g->accumulate)
-        start(&w->rows_job, turn_next_rows, TURNED_PARTS * squares, steps);
+        start(&w->rows_job, turn_next_rows, ready ? 0 : TURNED_PARTS * squares, steps);
     else if (!lies_well(w, &w->next))
         start(&w->rows_job, pack_next_rows, ROW_PARTS * squares, steps);
     else
@@ -437,9 +457,7 @@ static void multiply_share(work *w) {
     while (more) {
         complete(w, &w->rows_job, w->rows_job.end);
         at = w->next;
-        real *packed = w->a_next;
-        w->a_next = w->a;
-        w->a = packed;
+        w->a = w->a_next;
         more = next_place(w, &w->next);
         if (more) choose_rows(w, sides(at.set.n_columns) * sides(depth_of(&at)));
         choose_strips(w, &at);
@@ -448,31 +466,49 @@ static void multiply_share(work *w) {
     complete(w, &w->finish_job, w->finish_job.end);
 }
 
+/* Whether all of A stays packed. */
+static bool keeps_a(const gemm *g, int64_t n_rows) {
+    const int64_t numbers = sides(n_rows) * sides(g->k) * SQUARE;
+    return g->accumulate && g->k <= SET_DEPTH && numbers <= KEPT_NUMBERS;
+}
+
 /* Strips of a set. All of them at once, in the room of two sets, where A would be packed again for every
  * few strips. */
-static int64_t strips_of_a_set(int64_t k, int64_t strips) {
+static int64_t strips_of_a_set(const gemm *g, int64_t n_rows, int64_t strips) {
     enum { WORTH_A = 8 };
-    const int64_t fit = SET_NUMBERS / (SIDE * SIDE * sides(least(k, SET_DEPTH)));
-    if (fit <= WORTH_A && strips <= 2 * fit && k <= SET_DEPTH) return strips;
+    const int64_t fit = SET_NUMBERS / (SQUARE * sides(least(g->k, SET_DEPTH)));
+    if (fit <= WORTH_A && strips <= 2 * fit && g->k <= SET_DEPTH && !keeps_a(g, n_rows))
+        return strips;
     return least(least(MOST_BLOCKS, fit), strips);
+}
+
+int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_columns) {
+    const int64_t strips = sides(n_columns);
+    const int64_t width = strips_of_a_set(g, n_rows, strips);
+    const int64_t sets = keeps_a(g, n_rows) ? 1 : (strips + width - 1) / width;
+    return 2 * n_rows * sets + n_columns;
 }
 
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
                           void *own) {
     if (rows_.begin >= rows_.end || columns.begin >= columns.end) return;
-    const int64_t strips = strips_of_a_set(g->k, sides(columns.end - columns.begin));
-    real *a = own, *b = a + 2 * SIDE * DEPTH;
+    enum { FIRST = 4 }; /* strips of the first set where A is kept: little to wait for */
+    const int64_t n_rows = rows_.end - rows_.begin;
+    const int64_t strips = strips_of_a_set(g, n_rows, sides(columns.end - columns.begin));
+    const bool keeps = keeps_a(g, n_rows);
+    real *a = own, *kept = a + 2 * SIDE * DEPTH, *b = kept + KEPT_NUMBERS;
     work w = {.g = g,
               .rows = rows_,
               .columns = columns,
               .panels = panels,
+              .first_width = (keeps ? least(FIRST, strips) : strips) * SIDE,
               .width = strips * SIDE,
-              .height = g->k <= SET_DEPTH ? rows_.end - rows_.begin : MOST_BLOCKS / strips * SIDE,
+              .height = g->k <= SET_DEPTH ? n_rows : MOST_BLOCKS / strips * SIDE,
               .ring = g->k <= DEPTH       ? 2
                       : g->k <= SET_DEPTH ? strips
                                           : MOST_BLOCKS,
-              .a = a,
-              .a_next = a + SIDE * DEPTH,
+              .a_room = a,
+              .kept = keeps ? kept : NULL,
               .b = {b, b + SET_NUMBERS},
               .sums = (float *)(void *)(b + 2 * SET_NUMBERS),
               .coming = {.number = -1},
