@@ -4,16 +4,17 @@
     compare-bf16.py --fathom build/fathom [--device D] [--width 64] [--activation relu|gelu] [--method M]
 
 Models are fresh, 2-2 layers, and see 24 sentences of 8 to 30 tokens. Beside fathom's error stands the one
-that bf16 has in any program: `weights`, exact arithmetic on weights that were rounded, and `products`,
-exact arithmetic on rounded factors with rounded results, in both directions, all else (norms, residual
-stream, softmax) exact, as autocast has it. With ReLU these exceed 3e-2 by themselves: rounding opens and
-shuts units.
+that bf16 has in any program, in exact arithmetic otherwise: `weights` are rounded; factors and results of
+`products` are, in both directions, while norms, residual stream and softmax stay exact, as autocast has it;
+and `stored`, where norms and the residual stream are rounded too, which is what bf16 means in fathom. With
+ReLU these exceed 3e-2 by themselves: rounding opens and shuts units.
 
 The error of a tensor is |got - want| / |want| in the Euclidean norm, where |want| counts for at least a
 thousandth of the largest entry of all gradients, times the root of the tensor's size. Parameters of one
 number for a head or a layer have gradients whose terms cancel: here it is the whole largest entry. The
 gradient of a key bias is 0 in exact arithmetic and is left out. A model is right when its loss is within
-1e-2 and its worst tensor within 3e-2, or within twice the error of `products`. Exit status 1 when one is not.
+1e-2 and its worst tensor within 3e-2, or within 1.5 times the error of `stored`: which units open and shut is
+a matter of luck. Exit status 1 when one is not.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 import cases  # noqa: E402
 import reference  # noqa: E402
 
-LOSS, GRADIENTS, TIMES = 1e-2, 3e-2, 2  # what is right; see above
+LOSS, GRADIENTS, TIMES = 1e-2, 3e-2, 1.5  # what is right; see above
 UPDATE = 5
 
 
@@ -74,6 +75,19 @@ class RoundedProducts(RoundedWeights):
 
     def values(self, x):
         return Round.apply(x, True, True)
+
+
+class RoundedStorage(RoundedProducts):
+    """Norms and the residual stream are rounded as well: all that is stored."""
+
+    def norm(self, name, x):
+        return self.values(super().norm(name, x))
+
+    def sublayer(self, *args):
+        return self.values(super().sublayer(*args))
+
+    def embed(self, *args):
+        return self.values(super().embed(*args))
 
 
 def gradients(config, params, batch, make):
@@ -130,10 +144,10 @@ def compare(options, method, arch):
     loss = abs(trace["loss"].item() - exact_loss) / exact_loss
     error, name = worst_of({n: trace["grad." + n] for n in want}, want, config["heads"])
     rounded = [worst_of(gradients(config, params, batch, make)[1], want, config["heads"])[0]
-               for make in (RoundedWeights, RoundedProducts)]
-    good = loss <= LOSS and error <= max(GRADIENTS, TIMES * rounded[1])
+               for make in (RoundedWeights, RoundedProducts, RoundedStorage)]
+    good = loss <= LOSS and error <= max(GRADIENTS, TIMES * rounded[2])
     print(f"{'ok    ' if good else 'FAILED'} {method:12} {arch:6} loss {loss:.1e}  gradients {error:.4f}"
-          f"  weights {rounded[0]:.4f}  products {rounded[1]:.4f}  ({name})", flush=True)
+          f"  weights {rounded[0]:.4f}  products {rounded[1]:.4f}  stored {rounded[2]:.4f}  ({name})", flush=True)
     return good
 
 
