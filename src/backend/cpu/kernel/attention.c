@@ -90,17 +90,16 @@ static void softmax_columns(float *restrict_ s, const block *w, float by, float 
     }
 }
 
-/* A block of query rows with the keys and values [keys, width] of its sentence. */
+/* A block of query rows with the keys and values of its sentence, as pairs or not. */
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
-                        const block *w, view k, view v) {
+                        const block *w, bool pairs, view k, view v) {
     const rows o = rows_of(ex, op->out[ATT_O]);
     const full_rows lse = full_of(ex, op->out[ATT_LSE]);
     const int32_t width = fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads;
     const int64_t row = t->q + w->first, ld = v_round(width);
-    const view q = head_view(rows_of(ex, op->in[ATT_Q]), row, w->n, t->head, width, b->q);
+    const head_rows queries = rows_of_head(rows_of(ex, op->in[ATT_Q]), row, w->n, t->head, width);
     float norm[Q_BLOCK], log_sum[Q_BLOCK];
-    turn_queries(b->qt, q, w->n, width);
-    score_columns(w, k, b->qt, width, b->s);
+    score_columns(pairs, w, k, along_rows(pairs, &queries, b->q), width, b->qt, b->s);
     if (op->in[ATT_PREV] || op->out[ATT_SCORES])
         for (int64_t i = 0; i < w->n; i++) carry_scores(ex, op, t, w->first + i, b->s + i, Q_BLOCK);
     if (op->u.attention.causal) hide_later_keys(w, b->s);
@@ -112,10 +111,14 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
         for (int64_t j = 0; j < w->keys * Q_BLOCK; j += VW)
             v_store(b->s + j, v_mul(v_load(b->s + j), v_load(b->factor + j)));
     }
-    small_product(
-        w->n, ld,
-        &(small){
-            .k = w->keys, .a = {b->s, Q_BLOCK}, .by_column = true, .b = v, .c = b->o, .ldc = ld});
+    small_product(w->n, ld,
+                  &(small){.k = steps_of(pairs, w->keys),
+                           .a = sum_keys(pairs, w, b->s),
+                           .by_column = true,
+                           .b = v,
+                           .c = b->o,
+                           .ldc = ld,
+                           .pairs = pairs});
     store_head(o, row, w->n, t->head, width, b->o, 1, norm);
 }
 
@@ -166,7 +169,8 @@ static void few_queries(const fth_exec *ex, const fth_op *op, const task *t, con
     const rows o = rows_of(ex, op->out[ATT_O]);
     const int32_t width = fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads;
     const int64_t whole = v_round(t->k_len), n = t->q_len, ld = v_round(width);
-    const view q = head_view(rows_of(ex, op->in[ATT_Q]), t->q, n, t->head, width, b->q);
+    const head_rows queries = rows_of_head(rows_of(ex, op->in[ATT_Q]), t->q, n, t->head, width);
+    const view q = head_view(&queries, b->q);
     float norm[FEW_QUERIES];
     dot_scores(q, n, k, t->k_len, ld, b->s, whole);
     for (int64_t i = 0; i < n; i++) {
@@ -186,6 +190,7 @@ static void few_queries(const fth_exec *ex, const fth_op *op, const task *t, con
 FTH_PART(attention) {
     const int32_t d = fth_arg(ex, op->in[ATT_Q])->width, heads = op->u.attention.heads;
     const rows keys = rows_of(ex, op->in[ATT_K]), values = rows_of(ex, op->in[ATT_V]);
+    const rows factors[] = {rows_of(ex, op->in[ATT_Q]), keys, values};
     const int32_t width = d / heads;
     const int64_t most = longest(ex->capacity, op->u.attention.k_side);
     const bool trains = op->out[ATT_LSE] != 0, causal = op->u.attention.causal;
@@ -194,16 +199,20 @@ FTH_PART(attention) {
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.q_len == 0 || t.k_len == 0) continue;
-        const view k = head_view(keys, t.k, t.k_len, t.head, width, b.k);
-        const view v = head_view(values, t.k, t.k_len, t.head, width, b.v);
-        if (t.q_len <= FEW_QUERIES && !trains) {
+        const bool few = t.q_len <= FEW_QUERIES && !trains;
+        const bool pairs = !few && on_pairs(ex, width, factors, 3);
+        const head_rows k_rows = rows_of_head(keys, t.k, t.k_len, t.head, width);
+        const head_rows v_rows = rows_of_head(values, t.k, t.k_len, t.head, width);
+        const view k = along_rows(pairs, &k_rows, b.k);
+        const view v = across_rows(pairs, &v_rows, along_rows(pairs, &v_rows, b.v), b.v);
+        if (few) {
             few_queries(ex, op, &t, &b, k, v);
             continue;
         }
         for (block w = {0}; w.first < t.q_len; w.first += w.n) {
             w.n = block_size(w.first, t.q_len, causal);
             w.keys = causal ? w.first + w.n : t.k_len;
-            query_block(ex, op, &t, &b, &w, k, v);
+            query_block(ex, op, &t, &b, &w, pairs, k, v);
         }
     }
 }

@@ -1,5 +1,6 @@
 /* attention.h: what both directions of attention share: the (sentence, head) pairs of a batch as
- * tasks, and copies of a head's rows in floats, padded to whole vectors. */
+ * tasks, and a head's rows as factors of products: as floats, padded to whole vectors, or, where a unit
+ * multiplies vectors of them, as pairs of bf16 numbers. */
 #ifndef FTH_BACKEND_CPU_KERNEL_ATTENTION_H
 #define FTH_BACKEND_CPU_KERNEL_ATTENTION_H
 
@@ -76,21 +77,69 @@ inline_ void floats_of(const int32_t width, const real *restrict_ in, int64_t ld
     }
 }
 
-/* A head's columns of n rows from `first` on as floats in whole vectors: where they lie, or copied to
- * buffer [n, whole vectors] and filled up with 0. */
-static inline view head_view(rows from, int64_t first, int64_t n, int32_t head, int32_t width,
-                             float *restrict_ buffer) {
-    const real *in = from.data + first * from.ld + head * width;
-    const int64_t ld = v_round(width);
-    if (REAL_DTYPE == FTH_F32 && width == ld)
-        return (view){(const float *)(const void *)in, from.ld};
-    if (width == 2 * VW) /* without a loop over the columns: half of the time */
-        floats_of(2 * VW, in, from.ld, n, buffer);
-    else if (width == 4 * VW)
-        floats_of(4 * VW, in, from.ld, n, buffer);
+/* A head's columns of n rows. */
+typedef struct head_rows {
+    const real *data;
+    int64_t ld, n;
+    int32_t width;
+} head_rows;
+
+static inline head_rows rows_of_head(rows from, int64_t first, int64_t n, int32_t head,
+                                     int32_t width) {
+    return (head_rows){from.data + first * from.ld + head * width, from.ld, n, width};
+}
+
+/* As floats in whole vectors: where they lie, or copied to buffer [n, whole vectors] and filled up with
+ * 0. */
+static inline view head_view(const head_rows *x, float *restrict_ buffer) {
+    const int64_t ld = v_round(x->width);
+    if (REAL_DTYPE == FTH_F32 && x->width == ld)
+        return (view){(const float *)(const void *)x->data, x->ld};
+    if (x->width == 2 * VW) /* without a loop over the columns: half of the time */
+        floats_of(2 * VW, x->data, x->ld, x->n, buffer);
+    else if (x->width == 4 * VW)
+        floats_of(4 * VW, x->data, x->ld, x->n, buffer);
     else
-        floats_of(width, in, from.ld, n, buffer);
+        floats_of(x->width, x->data, x->ld, x->n, buffer);
     return (view){buffer, ld};
+}
+
+/* ---- factors of products ---- */
+
+/* Whether products are on pairs: rows have to be whole vectors of them. On tiles they are not: there is
+ * too little to multiply at a time. */
+static inline bool on_pairs(const fth_exec *ex, int32_t width, const rows *factors, int n) {
+    const fth_pairs_path *path = pairs_of(ex);
+    bool even = true;
+    for (int i = 0; i < n; i++) even = even && factors[i].ld % 2 == 0;
+    return path && path->product && width % (2 * VW) == 0 && even;
+}
+
+/* Steps along k of so many numbers. */
+static inline int64_t steps_of(bool pairs, int64_t n) {
+    return pairs ? (n + 1) / 2 : n;
+}
+
+/* A head's rows as a factor of sums along them. */
+static inline view along_rows(bool pairs, const head_rows *x, float *buffer) {
+    if (!pairs) return head_view(x, buffer);
+    return (view){(const float *)(const void *)x->data, x->ld / 2};
+}
+
+/* As a factor of sums over them. Pairs: buffer [pairs of rows, width] gets neighbours, the last row alone
+ * with 0; floats: what along_rows gave serves here too. */
+static inline view across_rows(bool pairs, const head_rows *x, view floats, float *buffer) {
+    if (!pairs) return floats;
+#ifdef FTH_REAL_IS_bf16
+    const real *in = x->data;
+    for (int64_t i = 0; i < x->n; i += 2, in += 2 * x->ld)
+        for (int32_t c = 0; c < x->width; c += VW) {
+            const vu second = i + 1 < x->n ? (vu)v_load_real(in + x->ld + c) : (vu){0};
+            const vu both = (vu)v_load_real(in + c) >> 16 | second;
+            v_store(buffer + i / 2 * x->width + c, (vf)both);
+        }
+#endif
+    return (view){buffer, x->width};
 }
 
 /* n rows of floats, whole vectors each, times scale or by[row] to rows of `width`. */
@@ -153,16 +202,50 @@ static inline int64_t block_size(int64_t first, int64_t q_len, bool causal) {
     return q_len - first < most ? q_len - first : most;
 }
 
-/* q's rows turned: [width][Q_BLOCK]; lanes without a query get 0. */
-static inline void turn_queries(float *to, view q, int64_t n, int64_t width) {
-    transpose(to, Q_BLOCK, q, n, v_round(width));
+/* s = K Q^T, or V dO^T: sums over the width in one order, so that the backward finds the very
+ * scores of the forward. q's rows are turned first, to qt [width][Q_BLOCK]; lanes without a query get
+ * 0. */
+static inline void score_columns(bool pairs, const block *w, view k, view q, int64_t width,
+                                 float *qt, float *s) {
+    transpose(qt, Q_BLOCK, q, w->n, v_round(steps_of(pairs, width)));
+    small_product(w->keys, v_round(w->n),
+                  &(small){.k = steps_of(pairs, width),
+                           .a = k,
+                           .b = {qt, Q_BLOCK},
+                           .c = s,
+                           .ldc = Q_BLOCK,
+                           .pairs = pairs});
 }
 
-/* s = K Q^T, or V dO^T: sums over the width in one order, so that the backward finds the very
- * scores of the forward. */
-static inline void score_columns(const block *w, view k, const float *qt, int64_t width, float *s) {
-    small_product(w->keys, v_round(w->n),
-                  &(small){.k = width, .a = k, .b = {qt, Q_BLOCK}, .c = s, .ldc = Q_BLOCK});
+/* s [keys][Q_BLOCK] as a factor of sums over queries, by rows. Pairs: rounded, in `to`
+ * [keys][Q_BLOCK / 2], which may be s itself. */
+static inline view sum_queries(bool pairs, const block *w, const float *s, float *to) {
+    if (!pairs) return (view){s, Q_BLOCK};
+#ifdef FTH_REAL_IS_bf16
+    for (int64_t j = 0; j < w->keys; j++)
+        for (int64_t c = 0; c < w->n; c += 2 * VW) {
+            const float *at = s + j * Q_BLOCK + c;
+            v_store(to + (j * Q_BLOCK + c) / 2, v_two_rounded(v_load(at), v_load(at + VW)));
+        }
+#else
+    (void)w;
+#endif
+    return (view){to, Q_BLOCK / 2};
+}
+
+/* As a factor of sums over keys, by columns. Pairs: rounded where it lies, the last key alone with 0. */
+static inline view sum_keys(bool pairs, const block *w, float *s) {
+#ifdef FTH_REAL_IS_bf16
+    for (int64_t j = 0; pairs && j < w->keys; j += 2)
+        for (int64_t c = 0; c < w->n; c += VW) {
+            const float *at = s + j * Q_BLOCK + c;
+            const vf next = j + 1 < w->keys ? v_load(at + Q_BLOCK) : v_zero();
+            v_store(s + j / 2 * Q_BLOCK + c, v_pairs_rounded(v_load(at), next));
+        }
+#else
+    (void)pairs, (void)w;
+#endif
+    return (view){s, Q_BLOCK};
 }
 
 /* Causality: scores of keys behind their query become -inf. */

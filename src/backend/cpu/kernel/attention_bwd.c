@@ -5,8 +5,8 @@
 
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
-    float *q, *dout, *dq;   /* [Q_BLOCK, width]; q, dout, k, v where rows have to be copied */
-    float *qt, *dout_t;     /* [width, Q_BLOCK] */
+    float *q, *dout, *dq; /* [Q_BLOCK, width]; q, dout, k, v where rows are copied or made pairs */
+    float *qt, *dout_t;   /* [width, Q_BLOCK] */
     float *k, *v, *dk, *dv; /* [keys, width] */
     float *p, *ds;          /* [keys, Q_BLOCK]: D(P); dP, then the gradient of the scores */
     float *drawn, *factor;  /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK] */
@@ -89,6 +89,8 @@ static void score_block(const fth_exec *ex, const fth_op *op, const task *t, con
     const bool drops = op->u.attention.drop.p > 0, causal = op->u.attention.causal;
     const float scale = scores ? 1 : op->u.attention.scale, divisor = op->u.attention.divisor;
     float log_sum[Q_BLOCK] = {0};
+    if (scores)
+        memset(b->p, 0, sizeof(float) * (size_t)(w->keys * Q_BLOCK)); /* lanes without a query */
     for (int64_t i = 0; i < w->n; i++) {
         const int64_t pair = t->pair + (w->first + i) * t->k_len;
         const int64_t seen = causal ? w->first + i + 1 : t->k_len;
@@ -104,30 +106,40 @@ static void score_block(const fth_exec *ex, const fth_op *op, const task *t, con
         for (int64_t i = 0; i < w->n; i++) carry_gradients(ex, op, t, w->first + i, b->ds + i);
 }
 
-/* A block of query rows with the keys and values [keys, width] of its sentence. */
+/* Keys and values of a sentence: rows as factors of sums over the width and over keys. */
+typedef struct sentence {
+    bool pairs;
+    view k, v, k_across;
+} sentence;
+
+/* A block of query rows with the keys and values of its sentence. */
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
-                        const block *w, view k, view v) {
+                        const block *w, const sentence *x) {
     const rows dq = rows_of(ex, op->out[ATT_BWD_DQ]);
+    const bool pairs = x->pairs;
     const int32_t width = fth_arg(ex, op->in[ATT_BWD_Q])->width / op->u.attention.heads;
     const int64_t ld = v_round(width), row = t->q + w->first;
-    const view q = head_view(rows_of(ex, op->in[ATT_BWD_Q]), row, w->n, t->head, width, b->q);
-    const view g = head_view(rows_of(ex, op->in[ATT_BWD_DO]), row, w->n, t->head, width, b->dout);
-    if (!op->in[ATT_BWD_SCORES]) {
-        turn_queries(b->qt, q, w->n, width);
-        score_columns(w, k, b->qt, width, b->p);
-    }
-    turn_queries(b->dout_t, g, w->n, width);
-    score_columns(w, v, b->dout_t, width, b->ds);
+    const head_rows q_rows =
+        rows_of_head(rows_of(ex, op->in[ATT_BWD_Q]), row, w->n, t->head, width);
+    const head_rows g_rows =
+        rows_of_head(rows_of(ex, op->in[ATT_BWD_DO]), row, w->n, t->head, width);
+    const view q = along_rows(pairs, &q_rows, b->q), g = along_rows(pairs, &g_rows, b->dout);
+    if (!op->in[ATT_BWD_SCORES]) score_columns(pairs, w, x->k, q, width, b->qt, b->p);
+    score_columns(pairs, w, x->v, g, width, b->dout_t, b->ds);
     score_block(ex, op, t, w, b);
-    small s = {.k = w->keys, .by_column = true, .ldc = ld};
-    s.a = (view){b->ds, Q_BLOCK}, s.b = k, s.c = b->dq;
-    small_product(w->n, ld, &s);
     /* the sums of dk and dv begin where the first block of queries has written */
-    s = (small){.k = w->n, .ldc = ld, .add = w->first > 0};
-    s.a = (view){b->ds, Q_BLOCK}, s.b = q, s.c = b->dk;
+    small s = {.k = steps_of(pairs, w->n), .ldc = ld, .add = w->first > 0, .pairs = pairs};
+    s.a = sum_queries(pairs, w, b->ds, b->drawn);
+    s.b = across_rows(pairs, &q_rows, q, b->q);
+    s.c = b->dk;
     small_product(w->keys, ld, &s);
-    s.a = (view){b->p, Q_BLOCK}, s.b = g, s.c = b->dv;
+    s.a = sum_queries(pairs, w, b->p, b->p);
+    s.b = across_rows(pairs, &g_rows, g, b->dout);
+    s.c = b->dv;
     small_product(w->keys, ld, &s);
+    s = (small){.k = steps_of(pairs, w->keys), .by_column = true, .ldc = ld, .pairs = pairs};
+    s.a = sum_keys(pairs, w, b->ds), s.b = x->k_across, s.c = b->dq;
+    small_product(w->n, ld, &s);
     if (dq.data) store_head(dq, row, w->n, t->head, width, b->dq, op->u.attention.scale, NULL);
 }
 
@@ -135,6 +147,7 @@ FTH_PART(attention_bwd) {
     const int32_t d = fth_arg(ex, op->in[ATT_BWD_Q])->width, heads = op->u.attention.heads;
     const rows k = rows_of(ex, op->in[ATT_BWD_K]), v = rows_of(ex, op->in[ATT_BWD_V]);
     const rows dk = rows_of(ex, op->out[ATT_BWD_DK]), dv = rows_of(ex, op->out[ATT_BWD_DV]);
+    const rows factors[] = {rows_of(ex, op->in[ATT_BWD_Q]), rows_of(ex, op->in[ATT_BWD_DO]), k, v};
     const int32_t width = d / heads;
     const int64_t ld = v_round(width), most = longest(ex->capacity, op->u.attention.k_side);
     const bool causal = op->u.attention.causal;
@@ -142,8 +155,12 @@ FTH_PART(attention_bwd) {
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
-        const view keys = head_view(k, t.k, t.k_len, t.head, width, b.k);
-        const view values = head_view(v, t.k, t.k_len, t.head, width, b.v);
+        sentence x = {.pairs = on_pairs(ex, width, factors, 4)};
+        const head_rows k_rows = rows_of_head(k, t.k, t.k_len, t.head, width);
+        const head_rows v_rows = rows_of_head(v, t.k, t.k_len, t.head, width);
+        x.k = along_rows(x.pairs, &k_rows, b.k);
+        x.v = along_rows(x.pairs, &v_rows, b.v);
+        x.k_across = across_rows(x.pairs, &k_rows, x.k, b.k);
         if (causal || t.q_len == 0) { /* not every block of queries writes every key */
             memset(b.dk, 0, sizeof(float) * (size_t)(t.k_len * ld));
             memset(b.dv, 0, sizeof(float) * (size_t)(t.k_len * ld));
@@ -151,7 +168,7 @@ FTH_PART(attention_bwd) {
         for (block w = {0}; w.first < t.q_len; w.first += w.n) {
             w.n = block_size(w.first, t.q_len, causal);
             w.keys = causal ? w.first + w.n : t.k_len;
-            query_block(ex, op, &t, &b, &w, keys, values);
+            query_block(ex, op, &t, &b, &w, &x);
         }
         if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, op->u.attention.scale, NULL);
         if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, 1, NULL);

@@ -73,11 +73,6 @@ static inline bool gemm_is_thin(rows x) {
     return x.ld <= 256;
 }
 
-/* The unit of this device that multiplies pairs. */
-static inline const fth_pairs_path *pairs_of(const fth_exec *ex) {
-    return ((const fth_cpu *)ex->device)->pairs;
-}
-
 /* For kernels whose scratch is only for products. */
 static inline void gemm_in_scratch(const fth_exec *ex, const gemm *g, const fth_team *team) {
     FTH_NAME(gemm)(g, team, (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)());

@@ -20,6 +20,11 @@
     int64_t FTH_NAME(name##_scratch)(const fth_device *dev, const fth_graph *g, const fth_op *op,  \
                                      const int64_t capacity[FTH_N_EXTENTS])
 
+/* The unit of this device that multiplies pairs of bf16; NULL: there is none. */
+static inline const fth_pairs_path *pairs_of(const fth_exec *ex) {
+    return ((const fth_cpu *)ex->device)->pairs;
+}
+
 #define KIND(name, text) FTH_PART(name);
 #include "graph/kinds.def"
 #undef KIND

@@ -37,6 +37,17 @@ inline_ vf v_pairs_rounded(vf first, vf second) {
 #endif
 }
 
+/* sum + x y for each pair of numbers, VW sums. */
+inline_ vf v_dot_pairs(vf x, vf y, vf sum) {
+#if defined(__AVX512BF16__)
+    return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y);
+#else
+    const vu upper = (vu){0} + 0xffff0000;
+    const vf low = v_fma((vf)((vu)x << 16), (vf)((vu)y << 16), sum);
+    return v_fma((vf)((vu)x & upper), (vf)((vu)y & upper), low);
+#endif
+}
+
 /* VW rows of VW pairs, turned: row q of `to` has pair q of each row. Strides are in bytes. */
 inline_ void store_turned(void *to, int64_t stride, vf r[VW]) {
     v_transpose(r);

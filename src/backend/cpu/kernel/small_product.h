@@ -1,13 +1,18 @@
 /* small_product.h: products of the small matrices inside of attention, by one thread, operands as
- * they lie: C[m, n] (+)= A B, n whole vectors. */
+ * they lie: C[m, n] (+)= A B, n whole vectors. In bf16 factors may be pairs of numbers along k, each in
+ * the place of a float. */
 #ifndef FTH_BACKEND_CPU_KERNEL_SMALL_PRODUCT_H
 #define FTH_BACKEND_CPU_KERNEL_SMALL_PRODUCT_H
 
 #include <stdbool.h>
 
+#ifdef FTH_REAL_IS_bf16
+#include "backend/cpu/kernel/pairs_turn.h"
+#else
 #include "backend/cpu/kernel/vec.h"
+#endif
 
-/* Floats in rows. */
+/* Floats, or pairs, in rows. */
 typedef struct view {
     const float *data;
     int64_t ld;
@@ -22,10 +27,32 @@ typedef struct small {
     float *c;
     int64_t ldc;
     bool add;
+    bool pairs; /* k counts them; bf16 alone */
 } small;
 
-inline_ void small_tile(const int rows_, const int vectors, const bool by_column, const small *s,
+/* How A and B lie, as far as the compiler should know it. */
+typedef struct small_kind {
+    bool by_column, pairs;
+} small_kind;
+
+/* Rows of bf16 are read as pairs where they lie. */
+inline_ vf same_number(const float *at) {
+    float x;
+    memcpy(&x, at, sizeof x);
+    return v_set(x);
+}
+
+inline_ vf small_step(const bool pairs, vf x, vf y, vf sum) {
+#ifdef FTH_REAL_IS_bf16
+    if (pairs) return v_dot_pairs(x, y, sum);
+#endif
+    (void)pairs;
+    return v_fma(x, y, sum);
+}
+
+inline_ void small_tile(const int rows_, const int vectors, const small_kind kind, const small *s,
                         int64_t i0, int64_t j0) {
+    const bool by_column = kind.by_column;
     const float *a = s->a.data + (by_column ? i0 : i0 * s->a.ld), *b = s->b.data + j0;
     const int64_t lda = s->a.ld, ldb = s->b.ld;
     float *c = s->c + i0 * s->ldc + j0;
@@ -41,9 +68,10 @@ inline_ void small_tile(const int rows_, const int vectors, const bool by_column
         for (int j = 0; j < vectors; j++) x[j] = v_load(b + j * VW);
 #pragma GCC unroll 12
         for (int i = 0; i < rows_; i++) {
-            const vf y = v_set(by_column ? a[l * lda + i] : a[i * lda + l]);
+            const vf y = same_number(by_column ? a + l * lda + i : a + i * lda + l);
 #pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++) acc[i][j] = v_fma(y, x[j], acc[i][j]);
+            for (int j = 0; j < vectors; j++)
+                acc[i][j] = small_step(kind.pairs, y, x[j], acc[i][j]);
         }
     }
 #pragma GCC unroll 12
@@ -53,7 +81,7 @@ inline_ void small_tile(const int rows_, const int vectors, const bool by_column
 }
 
 /* All rows with `vectors` vectors of columns from j on. */
-inline_ void small_columns(const int vectors, const bool by_column, const small *s, int64_t m,
+inline_ void small_columns(const int vectors, const small_kind kind, const small *s, int64_t m,
                            int64_t j) {
 #if defined(__AVX512F__)
     const int high = vectors == 4 ? 6 : 12;
@@ -63,26 +91,36 @@ inline_ void small_columns(const int vectors, const bool by_column, const small 
     int64_t i = 0;
     /* a tile takes as long as its chain of sums, however few its rows are: 16 are twice 8 */
     if (high == 12 && m > 12 && m % 12 == 4)
-        for (; i < 8; i += 8) small_tile(8, vectors, by_column, s, i, j);
-    for (; i + high <= m; i += high) small_tile(high, vectors, by_column, s, i, j);
-    for (; i + 8 <= m && high > 8; i += 8) small_tile(8, vectors, by_column, s, i, j);
-    for (; i + 4 <= m && high > 4; i += 4) small_tile(4, vectors, by_column, s, i, j);
-    for (; i + 2 <= m && high > 2; i += 2) small_tile(2, vectors, by_column, s, i, j);
-    for (; i < m; i++) small_tile(1, vectors, by_column, s, i, j);
+        for (; i < 8; i += 8) small_tile(8, vectors, kind, s, i, j);
+    for (; i + high <= m; i += high) small_tile(high, vectors, kind, s, i, j);
+    for (; i + 8 <= m && high > 8; i += 8) small_tile(8, vectors, kind, s, i, j);
+    for (; i + 4 <= m && high > 4; i += 4) small_tile(4, vectors, kind, s, i, j);
+    for (; i + 2 <= m && high > 2; i += 2) small_tile(2, vectors, kind, s, i, j);
+    for (; i < m; i++) small_tile(1, vectors, kind, s, i, j);
 }
 
-inline_ void small_all(const bool by_column, const small *s, int64_t m, int64_t n) {
+inline_ void small_all(const small_kind kind, const small *s, int64_t m, int64_t n) {
     int64_t j = 0;
-    for (; j + 4 * VW <= n; j += 4 * VW) small_columns(4, by_column, s, m, j);
-    for (; j + 2 * VW <= n; j += 2 * VW) small_columns(2, by_column, s, m, j);
-    for (; j < n; j += VW) small_columns(1, by_column, s, m, j);
+    for (; j + 4 * VW <= n; j += 4 * VW) small_columns(4, kind, s, m, j);
+    for (; j + 2 * VW <= n; j += 2 * VW) small_columns(2, kind, s, m, j);
+    for (; j < n; j += VW) small_columns(1, kind, s, m, j);
 }
 
 static inline void small_product(int64_t m, int64_t n, const small *s) {
+#ifdef FTH_REAL_IS_bf16
+    if (s->pairs && s->by_column) {
+        small_all((small_kind){.by_column = true, .pairs = true}, s, m, n);
+        return;
+    }
+    if (s->pairs) {
+        small_all((small_kind){.pairs = true}, s, m, n);
+        return;
+    }
+#endif
     if (s->by_column)
-        small_all(true, s, m, n);
+        small_all((small_kind){.by_column = true}, s, m, n);
     else
-        small_all(false, s, m, n);
+        small_all((small_kind){.by_column = false}, s, m, n);
 }
 
 #endif
