@@ -11,7 +11,7 @@
 
 #ifdef FTH_REAL_IS_bf16
 
-#include "backend/cpu/kernel/tiles_pack.h"
+#include "backend/cpu/kernel/gemm_tiles_end.h"
 
 enum {
     DEPTH = 512,                        /* of a block of A: 32 KB */
@@ -20,6 +20,7 @@ enum {
     KEPT_NUMBERS = SET_NUMBERS,         /* of A that stay packed */
     MOST_BLOCKS = 32,                   /* of C whose sums wait for the rest of k */
     FEW_STRIPS = 4,                     /* do not pay for packing A */
+    FINISHED = 4,                       /* rows of C at a time become results */
     FAR = 1024                          /* numbers: lines of rows so far apart fall together */
 };
 
@@ -50,12 +51,6 @@ typedef struct job {
     int64_t pieces, steps; /* so many pieces in so many steps */
     int64_t credit;
 } job;
-
-/* A block of C whose sums are complete. */
-typedef struct result {
-    int64_t row, column, n_rows, n_columns;
-    float *sums; /* [SIDE][SIDE] */
-} result;
 
 /* What a thread works with. */
 struct work {
@@ -304,86 +299,21 @@ static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
 
 /* ---- C ---- */
 
-enum {
-    VECTORS = SIDE / VW, /* of a row of a block */
-    FINISHED = 4         /* rows at a time */
-};
-
-/* What is to be done for a block, as far as the compiler should know it: nothing but a bias and ReLU;
- * results are floats. */
-typedef struct task {
-    bool bare, full;
-} task;
-
-/* A row as bf16. */
-inline_ void store_row(real *to, const vf x[VECTORS]) {
-#pragma GCC unroll 4
-    for (int i = 0; i < VECTORS; i += 2) {
-        const vf both = v_two_rounded(x[i], x[i + 1]);
-        memcpy(to + i * VW, &both, sizeof both);
-    }
-}
-
-/* Asks for what finishing the block to the right will read. */
-inline_ void ask_for_row(const gemm *g, int64_t row, int64_t column, const task t) {
-    const int64_t j = column + SIDE;
-    if (!t.bare && g->addend.data)
-        __builtin_prefetch(g->addend.data + row * g->addend.ld + j, 0, 2);
-    if (!t.bare && g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j, 0, 2);
-    if (!t.full || !gemm_adds(g, 0)) return;
-    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j, 1, 2);
-    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j + SIDE / 2, 1, 2);
-}
-
-/* A row of a block of whole rows. */
-inline_ void finish_row(const gemm *g, int64_t row, int64_t column, const float *sums,
-                        const vf bias[VECTORS], const task t) {
-    const bool relu_ = g->act == FTH_ACT_RELU;
-    vf x[VECTORS];
-    ask_for_row(g, row, column, t);
-#pragma GCC unroll 8
-    for (int i = 0; i < VECTORS; i++) {
-        x[i] = v_add(v_load(sums + i * VW), bias[i]);
-        if (!t.bare && g->addend.data)
-            x[i] = v_add(x[i], v_load_real(g->addend.data + row * g->addend.ld + column + i * VW));
-    }
-    if (!t.bare && g->pre.data) store_row(g->pre.data + row * g->pre.ld + column, x);
-#pragma GCC unroll 8
-    for (int i = 0; i < VECTORS; i++) {
-        const int64_t j = column + i * VW;
-        if (!t.bare && relu_ && g->saved.data)
-            x[i] = v_gate(x[i], v_load_real(g->saved.data + row * g->saved.ld + j));
-        else if (relu_)
-            x[i] = v_relu(x[i]);
-        if (!t.full) continue;
-        float *c = g->c_full.data + row * g->c_full.ld + j;
-        v_store(c, gemm_adds(g, 0) ? v_add(v_load(c), x[i]) : x[i]);
-    }
-    if (!t.full) store_row(g->c.data + row * g->c.ld + column, x);
-}
-
 /* Some rows at a time of the block that is done. */
-inline_ void finish(const work *w, int64_t begin, int64_t end, const task t) {
-    const gemm *g = w->g;
-    const result *r = &w->done;
-    const int64_t column = r->column, last = least(end * FINISHED, r->n_rows);
-    vf bias[VECTORS];
-    for (int i = 0; i < VECTORS; i++) /* a sum with -0 is what it was */
-        bias[i] = g->bias ? v_load(g->bias + column + i * VW) : v_set(-0.0f);
-    for (int64_t i = begin * FINISHED; i < last; i++)
-        finish_row(g, r->row + i, column, r->sums + i * SIDE, bias, t);
+inline_ void finish(const work *w, int64_t begin, int64_t end, const ending t) {
+    finish_rows(w->g, &w->done, begin * FINISHED, least(end * FINISHED, w->done.n_rows), t);
 }
 
 static void finish_sums(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (task){.bare = true, .full = true});
+    finish(w, begin, end, (ending){.bare = true, .full = true});
 }
 
 static void finish_outputs(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (task){.bare = true});
+    finish(w, begin, end, (ending){.bare = true});
 }
 
 static void finish_others(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (task){.full = w->g->c_full.data});
+    finish(w, begin, end, (ending){.full = w->g->c_full.data});
 }
 
 /* Columns at an edge, and what is rare. */

@@ -1,0 +1,80 @@
+/* gemm_tiles_end.h: what becomes of the sums of a block of C that tiles have made: bias, addend, activation
+ * or its slope, rounding, adding to floats. */
+#ifndef FTH_BACKEND_CPU_KERNEL_GEMM_TILES_END_H
+#define FTH_BACKEND_CPU_KERNEL_GEMM_TILES_END_H
+
+#include "backend/cpu/kernel/gemm.h"
+#include "backend/cpu/kernel/tiles_pack.h"
+
+enum { VECTORS = SIDE / VW }; /* of a row of a block */
+
+/* A block of C whose sums are complete. */
+typedef struct result {
+    int64_t row, column, n_rows, n_columns;
+    float *sums; /* [SIDE][SIDE] */
+} result;
+
+/* What is to be done for a block, as far as the compiler should know it: nothing but a bias and ReLU;
+ * results are floats. */
+typedef struct ending {
+    bool bare, full;
+} ending;
+
+/* A row as bf16. */
+inline_ void store_row(real *to, const vf x[VECTORS]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < VECTORS; i += 2) {
+        const vf both = v_two_rounded(x[i], x[i + 1]);
+        memcpy(to + i * VW, &both, sizeof both);
+    }
+}
+
+/* Asks for what finishing the block to the right will read. */
+inline_ void ask_for_row(const gemm *g, int64_t row, int64_t column, const ending t) {
+    const int64_t j = column + SIDE;
+    if (!t.bare && g->addend.data)
+        __builtin_prefetch(g->addend.data + row * g->addend.ld + j, 0, 2);
+    if (!t.bare && g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j, 0, 2);
+    if (!t.full || !gemm_adds(g, 0)) return;
+    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j, 1, 2);
+    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j + SIDE / 2, 1, 2);
+}
+
+/* A row of a block of whole rows. */
+inline_ void finish_row(const gemm *g, int64_t row, int64_t column, const float *sums,
+                        const vf bias[VECTORS], const ending t) {
+    const bool relu_ = g->act == FTH_ACT_RELU;
+    vf x[VECTORS];
+    ask_for_row(g, row, column, t);
+#pragma GCC unroll 8
+    for (int i = 0; i < VECTORS; i++) {
+        x[i] = v_add(v_load(sums + i * VW), bias[i]);
+        if (!t.bare && g->addend.data)
+            x[i] = v_add(x[i], v_load_real(g->addend.data + row * g->addend.ld + column + i * VW));
+    }
+    if (!t.bare && g->pre.data) store_row(g->pre.data + row * g->pre.ld + column, x);
+#pragma GCC unroll 8
+    for (int i = 0; i < VECTORS; i++) {
+        const int64_t j = column + i * VW;
+        if (!t.bare && relu_ && g->saved.data)
+            x[i] = v_gate(x[i], v_load_real(g->saved.data + row * g->saved.ld + j));
+        else if (relu_)
+            x[i] = v_relu(x[i]);
+        if (!t.full) continue;
+        float *c = g->c_full.data + row * g->c_full.ld + j;
+        v_store(c, gemm_adds(g, 0) ? v_add(v_load(c), x[i]) : x[i]);
+    }
+    if (!t.full) store_row(g->c.data + row * g->c.ld + column, x);
+}
+
+/* A block's rows [first, end); all of its columns exist. */
+inline_ void finish_rows(const gemm *g, const result *r, int64_t first, int64_t end,
+                         const ending t) {
+    vf bias[VECTORS];
+    for (int i = 0; i < VECTORS; i++) /* a sum with -0 is what it was */
+        bias[i] = g->bias ? v_load(g->bias + r->column + i * VW) : v_set(-0.0f);
+    for (int64_t i = first; i < end; i++)
+        finish_row(g, r->row + i, r->column, r->sums + i * SIDE, bias, t);
+}
+
+#endif
