@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/unit.h"
 #include "op_harness.h"
 
 static const char *const isas[] = {"plain", "avx2", "avx512"};
@@ -583,6 +584,27 @@ static void wrong_wishes_are_refused(void **state) {
     assert_non_null(strstr(fth_error_message(), "sse9"));
 }
 
+/* Vectors of pairs are taken where they are faster than floats, and only there. */
+static void the_faster_unit_is_chosen(void **state) {
+    (void)state;
+    fth_cpu_choice best;
+    assert_ok(fth_cpu_choose(NULL, FTH_PREC_BF16, &best));
+    if (!fth_unit_present(FTH_UNIT_AVX512)) {
+        assert_null(best.pairs);
+        return;
+    }
+    assert_true(fth_unit_outruns(FTH_UNIT_AVX512, FTH_UNIT_PLAIN));
+    assert_false(fth_unit_outruns(FTH_UNIT_PLAIN, FTH_UNIT_AVX512));
+    const bool pay =
+        fth_unit_present(FTH_UNIT_BF16) && fth_unit_outruns(FTH_UNIT_BF16, FTH_UNIT_AVX512);
+    if (fth_unit_present(FTH_UNIT_AMX))
+        assert_string_equal(best.pairs->name, "amx");
+    else if (pay)
+        assert_string_equal(best.pairs->name, "avx512-bf16");
+    else
+        assert_null(best.pairs);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_agrees_with_ref),
@@ -594,6 +616,7 @@ int main(void) {
         cmocka_unit_test(sums_of_squares),
         cmocka_unit_test(memory_is_zeroed),
         cmocka_unit_test(wrong_wishes_are_refused),
+        cmocka_unit_test(the_faster_unit_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,8 +52,9 @@ typedef struct fth_cpu_choice {
 
 /* The best instruction set of this machine, or the one that name asks for (NULL: the best): "plain",
  * "avx2", "avx512"; "avx512-bf16" and "amx" are avx512 with that unit; for tests, "plain-bf16",
- * "plain-amx", "avx512-plain-bf16" and "avx512-plain-amx" have the units' twins in C. Fails when the
- * machine does not have it. */
+ * "plain-amx", "avx512-plain-bf16" and "avx512-plain-amx" have the units' twins in C. The best does not
+ * have vectors of pairs where floats are multiplied faster. Fails when the machine does not have what is
+ * asked for. */
 fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice *out);
 
 /* Opens a device with a chosen instruction set (tests, benches). */

@@ -1,6 +1,9 @@
 #include "backend/cpu/cpu.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include "backend/cpu/unit.h"
 
 #define TABLES(isa) extern const fth_cpu_table fth_cpu_##isa##_f32_table, fth_cpu_##isa##_bf16_table
 TABLES(plain);
@@ -21,6 +24,19 @@ static int has_avx512(void) {
 static int has_avx512bf16(void) {
     return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
+
+/* Some CPUs multiply pairs at half of the rate at which they multiply floats. Asked once, so that all
+ * devices of a process are alike. */
+static int vectors_of_pairs_pay(void) {
+    enum { UNKNOWN, NO, YES };
+    static atomic_int answer;
+    int known = atomic_load(&answer);
+    if (known == UNKNOWN) {
+        const int found = fth_unit_outruns(FTH_UNIT_BF16, FTH_UNIT_AVX512) ? YES : NO;
+        if (atomic_compare_exchange_strong(&answer, &known, found)) known = found;
+    }
+    return known == YES;
+}
 #endif
 
 static int has_plain(void) {
@@ -30,6 +46,7 @@ static int has_plain(void) {
 typedef struct isa {
     const char *name;
     int (*present)(void);
+    int (*pays)(void);             /* asked where none is named; NULL: it does */
     const char *pairs;             /* the unit that multiplies pairs, NULL: none */
     const fth_cpu_table *table[2]; /* by fth_precision */
 } isa;
@@ -39,18 +56,18 @@ typedef struct isa {
 #define TABLES_BF16    {&fth_cpu_avx512_f32_table, &fth_cpu_avx512bf16_bf16_table}
 static const isa isas[] = { /* best first; what stands behind plain has to be asked for */
 #ifdef FTH_CPU_X86
-    {"amx", has_avx512bf16, "amx", TABLES_BF16},
-    {"amx", has_avx512, "amx", TABLES_OF(avx512)},
-    {"avx512-bf16", has_avx512bf16, "avx512-bf16", TABLES_BF16},
-    {"avx512", has_avx512, NULL, TABLES_OF(avx512)},
-    {"avx2", has_avx2, NULL, TABLES_OF(avx2)},
+    {"amx", has_avx512bf16, NULL, "amx", TABLES_BF16},
+    {"amx", has_avx512, NULL, "amx", TABLES_OF(avx512)},
+    {"avx512-bf16", has_avx512bf16, vectors_of_pairs_pay, "avx512-bf16", TABLES_BF16},
+    {"avx512", has_avx512, NULL, NULL, TABLES_OF(avx512)},
+    {"avx2", has_avx2, NULL, NULL, TABLES_OF(avx2)},
 #endif
-    {"plain", has_plain, NULL, TABLES_OF(plain)},
-    {"plain-bf16", has_plain, "plain-bf16", TABLES_OF(plain)},
-    {"plain-amx", has_plain, "plain-amx", TABLES_OF(plain)},
+    {"plain", has_plain, NULL, NULL, TABLES_OF(plain)},
+    {"plain-bf16", has_plain, NULL, "plain-bf16", TABLES_OF(plain)},
+    {"plain-amx", has_plain, NULL, "plain-amx", TABLES_OF(plain)},
 #ifdef FTH_CPU_X86
-    {"avx512-plain-bf16", has_avx512, "plain-bf16", TABLES_OF(avx512)},
-    {"avx512-plain-amx", has_avx512, "plain-amx", TABLES_OF(avx512)},
+    {"avx512-plain-bf16", has_avx512, NULL, "plain-bf16", TABLES_OF(avx512)},
+    {"avx512-plain-amx", has_avx512, NULL, "plain-amx", TABLES_OF(avx512)},
 #endif
 };
 /* clang-format on */
@@ -63,6 +80,7 @@ fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice
         known = true;
         const fth_pairs_path *pairs = x->pairs ? fth_pairs_path_named(x->pairs) : NULL;
         if (!x->present() || (x->pairs && !pairs)) continue;
+        if (!name && x->pays && !x->pays()) continue;
         *out = (fth_cpu_choice){.name = name ? x->name : NULL,
                                 .table = x->table[precision],
                                 .pairs = precision == FTH_PREC_BF16 ? pairs : NULL};

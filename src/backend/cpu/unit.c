@@ -212,3 +212,18 @@ fth_err fth_unit_peak(fth_unit unit, int threads, double *out) {
     fth_pool_free(pool);
     return FTH_OK;
 }
+
+bool fth_unit_outruns(fth_unit unit, fth_unit other) {
+    enum { TRIES = 12, ROUNDS = 2000 };
+    const fth_unit both[2] = {unit, other};
+    double best[2] = {0};
+    timing t = {.rounds = ROUNDS};
+    for (int i = 0; i < 2 * TRIES; i++) { /* in turn: what disturbs one disturbs the other */
+        const struct unit *u = &units[both[i % 2]];
+        t.loop = u->loop;
+        loop_part(&(fth_team){.n_threads = 1}, &t);
+        const double rate = (double)u->operations / t.seconds[0];
+        if (rate > best[i % 2]) best[i % 2] = rate;
+    }
+    return best[0] > best[1];
+}

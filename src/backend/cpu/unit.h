@@ -31,4 +31,8 @@ bool fth_unit_present(fth_unit unit);
  * loops that touch registers alone; the best of several short tries. */
 fth_err fth_unit_peak(fth_unit unit, int threads, double *out);
 
+/* Whether a unit does more operations in a moment than another, both present: by a fraction of a
+ * millisecond of such loops on this thread. */
+bool fth_unit_outruns(fth_unit unit, fth_unit other);
+
 #endif
