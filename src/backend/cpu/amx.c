@@ -52,18 +52,13 @@ static void let_others_run(void) {
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
-/* gcc does not know either that tileloadd reads memory: whatever was written there has to be there. */
-static inline void written(const void *numbers) {
-    __asm__ volatile("" : : "r"(numbers) : "memory");
-}
-
 /* Multiplies tiles of ones: every sum is 32. */
 TILES static bool multiplies_bf16(void) {
     uint16_t ones[16][32];
     float sums[16][16];
     for (int i = 0; i < 16; i++)
         for (int j = 0; j < 32; j++) ones[i][j] = 0x3f80;
-    written(ones);
+    fth_written(ones);
     fth_amx_begin();
     _tile_zero(0);
     _tile_loadd(1, ones, 64);
@@ -83,7 +78,7 @@ TILES static bool multiplies_int8(void) {
     uint8_t bytes[16][64];
     int32_t sums[16][16];
     memset(bytes, 0xff, sizeof bytes);
-    written(bytes);
+    fth_written(bytes);
     fth_amx_begin();
     _tile_zero(0);
     _tile_loadd(1, bytes, 64);

@@ -14,6 +14,11 @@ bool fth_amx_int8_usable(void);
 void fth_amx_begin(void);
 void fth_amx_end(void);
 
+/* gcc does not know that tileloadd reads memory: whatever was written there has to be there. */
+static inline void fth_written(const void *numbers) {
+    __asm__ volatile("" : : "r"(numbers) : "memory");
+}
+
 /* How the tiles of a factor lie in memory, in bytes. */
 typedef struct fth_tiles {
     const void *first;

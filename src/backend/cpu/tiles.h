@@ -8,9 +8,8 @@
  * rows of A, which all strips of B meet. On a Sapphire Rapids 78 % of the peak instead of 54. Both tiles of
  * A go through one register: a core that another hardware thread shares has few places for tiles that are
  * being written, so with 8 in use a product of tiles takes 70 clocks there, with 7 it takes 50 (19 on a
- * core of its own, with either). The tiles of
- * the next step are loaded before the work for the rest of the core, so that the unit need not wait for
- * them behind it. */
+ * core of its own, with either). The tiles of the next step are loaded before the work for the rest of the
+ * core, so that the unit need not wait for them behind it. */
 
 /* Tiles 0 to 3 are of C, 4 of A, 6 and 7 of B. */
 ON static inline __attribute__((always_inline)) void NAME(block)(const bool two,

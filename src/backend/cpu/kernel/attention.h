@@ -133,11 +133,9 @@ static inline view across_rows(bool pairs, const head_rows *x, view floats, floa
 #ifdef FTH_REAL_IS_bf16
     const real *in = x->data;
     for (int64_t i = 0; i < x->n; i += 2, in += 2 * x->ld)
-        for (int32_t c = 0; c < x->width; c += VW) {
-            const vu second = i + 1 < x->n ? (vu)v_load_real(in + x->ld + c) : (vu){0};
-            const vu both = (vu)v_load_real(in + c) >> 16 | second;
-            v_store(buffer + i / 2 * x->width + c, (vf)both);
-        }
+        for (int32_t c = 0; c < x->width; c += VW)
+            v_store(buffer + i / 2 * x->width + c,
+                    v_pairs_of_rows(in + c, i + 1 < x->n ? in + x->ld + c : NULL));
 #endif
     return (view){buffer, x->width};
 }

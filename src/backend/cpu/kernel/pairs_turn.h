@@ -37,6 +37,12 @@ inline_ vf v_pairs_rounded(vf first, vf second) {
 #endif
 }
 
+/* VW pairs: numbers of bf16 with those of another row, NULL: with 0. */
+inline_ vf v_pairs_of_rows(const uint16_t *first, const uint16_t *second) {
+    const vu high = second ? (vu)v_load_real(second) : (vu){0};
+    return (vf)((vu)v_load_real(first) >> 16 | high);
+}
+
 /* sum + x y for each pair of numbers, VW sums. */
 inline_ vf v_dot_pairs(vf x, vf y, vf sum) {
 #if defined(__AVX512BF16__)

@@ -53,7 +53,7 @@ inline_ void store_pairs(uint16_t *to, const void *first, const void *second) {
 #else
     const uint16_t *a = first, *b = second;
     for (int j = 0; j < SIDE; j += VW) {
-        const vu pairs = (vu)v_load_real(a + j) >> 16 | (vu)v_load_real(b + j);
+        const vf pairs = v_pairs_of_rows(a + j, b + j);
         memcpy(to + j / 16 * (SQUARE / 2) + j % 16 * 2, &pairs, sizeof pairs);
     }
 #endif
