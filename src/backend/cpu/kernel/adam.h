@@ -3,6 +3,7 @@
 #define FTH_BACKEND_CPU_KERNEL_ADAM_H
 
 #include "backend/cpu/kernel/kernel.h"
+#include "backend/cpu/kernel/vec.h"
 
 /* Elements that go through at a time: few enough for all threads to have some of a small matrix, and
  * for the five arrays to stay in the first-level cache. */
@@ -35,12 +36,40 @@ static inline adam_numbers adam_numbers_of(const fth_adam *args, double lr) {
         .step = (float)(lr * sqrt(1 - pow(args->beta2, t)) / (1 - pow(args->beta1, t)))};
 }
 
-static inline void adam_stretch(const stretch *s, const adam_numbers *a) {
+#if defined(__AVX512F__)
+/* x / (sqrt(v) + eps) without the divider, which takes 35 clocks for a vector on a Sapphire Rapids: estimates
+ * of 14 bits, each made better by a Newton step; off by 2.5 units of the last place at most. v is brought to
+ * where its root has an inverse; a NaN stays one. */
+inline_ vf over_root(vf x, vf v, vf eps) {
+    const vf half = v_set(0.5f), kept = v_min(v_set(0x1p127f), v_max(v_set(0x1p-126f), v));
+    const vf y = _mm512_rsqrt14_ps(kept), root = v_mul(kept, y), rest = v_mul(half, y);
+    const vf divisor = v_add(v_fma(rest, _mm512_fnmadd_ps(root, root, kept), root), eps);
+    const vf z = _mm512_rcp14_ps(divisor);
+    const vf inverse = v_fma(z, _mm512_fnmadd_ps(divisor, z, v_set(1)), z), ratio = v_mul(x, inverse);
+    return v_fma(inverse, _mm512_fnmadd_ps(divisor, ratio, x), ratio);
+}
+
+static inline void adam_elements(const stretch *s, const adam_numbers *a) {
+    const vf b1 = v_set(a->b1), c1 = v_set(a->c1), b2 = v_set(a->b2), c2 = v_set(a->c2);
+    const vf scale = v_set(a->scale), eps = v_set(a->eps), decay = v_set(a->decay);
+    const vf step = v_set(a->step);
+    for (int64_t i = 0; i < s->n; i += VW) {
+        const __mmask16 in = (__mmask16)(s->n - i < VW ? (1 << (s->n - i)) - 1 : 0xffff);
+        const vf g = v_mul(_mm512_maskz_loadu_ps(in, s->grad + i), scale);
+        const vf m = v_fma(b1, _mm512_maskz_loadu_ps(in, s->m + i), v_mul(c1, g));
+        const vf v = v_fma(b2, _mm512_maskz_loadu_ps(in, s->v + i), v_mul(v_mul(c2, g), g));
+        const vf old = _mm512_maskz_loadu_ps(in, s->p + i), p = _mm512_fnmadd_ps(decay, old, old);
+        _mm512_mask_storeu_ps(s->m + i, in, m);
+        _mm512_mask_storeu_ps(s->v + i, in, v);
+        _mm512_mask_storeu_ps(s->p + i, in, p - over_root(v_mul(step, m), v, eps));
+    }
+}
+#else
+static inline void adam_elements(const stretch *s, const adam_numbers *a) {
     const float b1 = a->b1, c1 = a->c1, b2 = a->b2, c2 = a->c2, scale = a->scale, eps = a->eps;
     const float decay = a->decay, step = a->step;
     float *restrict_ p = s->p, *restrict_ m = s->m, *restrict_ v = s->v;
     const float *restrict_ grad = s->grad;
-    real *restrict_ w = s->w;
 #pragma omp simd
     for (int64_t i = 0; i < s->n; i++) {
         const float g = grad[i] * scale;
@@ -49,6 +78,13 @@ static inline void adam_stretch(const stretch *s, const adam_numbers *a) {
         p[i] -= decay * p[i];
         p[i] -= step * m[i] / (sqrtf(v[i]) + eps);
     }
+}
+#endif
+
+static inline void adam_stretch(const stretch *s, const adam_numbers *a) {
+    const float *restrict_ p = s->p;
+    real *restrict_ w = s->w;
+    adam_elements(s, a);
     if (!w) return;
 #pragma omp simd
     for (int64_t i = 0; i < s->n; i++) w[i] = to_real(p[i]);
