@@ -210,24 +210,26 @@ static void count(void *context) {
     ++*(int *)context;
 }
 
-/* Blocks of 32 or 16 rows, their rows and tiles apart from each other. */
+/* Blocks of 32 or 16 rows, their rows and tiles apart from each other; by the twin, the unit, and the unit
+ * with few tiles. */
 static void blocks_are_those_of_the_twin(void **state) {
     (void)state;
     stand_in();
     enum { STEPS = 3, LDA = 32 * STEPS + 8, A = 32 * LDA, B = STEPS * 2 * 512, LDC = 40 };
     const fth_pairs_path *paths[] = {fth_pairs_path_named("plain-amx"),
-                                     fth_pairs_path_named("amx")};
+                                     fth_pairs_path_named("amx"), fth_pairs_path_named("amx")};
     uint16_t a[A], b[B];
-    float c[2][32 * LDC] = {{0}};
+    float c[3][32 * LDC] = {{0}};
     fth_rng r;
     fth_rng_init(&r, 3, 0);
     for (int i = 0; i < A; i++) a[i] = (uint16_t)(0x3f00 + fth_rng_below(&r, 256));
     for (int i = 0; i < B; i++) b[i] = (uint16_t)(0xbf00 + fth_rng_below(&r, 256));
     for (int way = 0; way < 4; way++)
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < 3; k++) {
             int calls = 0;
             paths[k]->tiles.begin();
             paths[k]->tiles.product(&(fth_tiles_block){.two = way % 2 == 0,
+                                                       .narrow = k == 2,
                                                        .add = way > 0,
                                                        .a = {a, 2 * LDA, 32 * LDA, 64},
                                                        .b = {b, 64, 1024, 2048},
@@ -242,6 +244,17 @@ static void blocks_are_those_of_the_twin(void **state) {
     assert_true(c[0][0] < -4 * STEPS * 32 * 0.25f && c[0][31 * LDC + 31] < -2 * STEPS * 32 * 0.25f);
     for (int i = 0; i < 32 * LDC; i++) assert_float_equal(c[0][i], c[1][i], 1e-3);
     if (emulated) assert_memory_equal(c[0], c[1], sizeof c[0]);
+    assert_memory_equal(c[1], c[2], sizeof c[1]);
+}
+
+/* Asking leaves no trace: tiles can be taken afterwards. What the answer is, the machine knows. */
+static void a_core_is_asked(void **state) {
+    (void)state;
+    stand_in();
+    for (int i = 0; i < 3; i++) {
+        fth_amx_is_crowded();
+        assert_true(multiplies_bf16());
+    }
 }
 
 static void bytes_are_those_of_the_twin(void **state) {
@@ -307,6 +320,7 @@ static void a_training_is_that_of_the_twin(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_those_of_the_twin),
+        cmocka_unit_test(a_core_is_asked),
         cmocka_unit_test(bytes_are_those_of_the_twin),
         cmocka_unit_test(a_training_is_that_of_the_twin),
     };

@@ -14,6 +14,10 @@ bool fth_amx_int8_usable(void);
 void fth_amx_begin(void);
 void fth_amx_end(void);
 
+/* Whether another hardware thread is at work on this core: the two then share the places for tiles, and few
+ * should be used. Takes some microseconds. */
+bool fth_amx_is_crowded(void);
+
 /* gcc does not know that tileloadd reads memory: whatever was written there has to be there. */
 static inline void fth_written(const void *numbers) {
     __asm__ volatile("" : : "r"(numbers) : "memory");
@@ -29,8 +33,9 @@ typedef struct fth_tiles {
 
 /* 32 rows, or 16, and 32 columns of C = A B, or C + A B. */
 typedef struct fth_tiles_block {
-    bool two; /* tiles of rows; else one */
-    bool add; /* to what is in c */
+    bool two;    /* tiles of rows; else one */
+    bool narrow; /* four tiles in use instead of seven, for a crowded core; where there are two of rows */
+    bool add;    /* to what is in c */
     fth_tiles a, b;
     int64_t steps; /* tiles along k */
     void *c;       /* [32 or 16][32] numbers of 4 bytes */

@@ -190,13 +190,13 @@ static const fth_pairs_path paths[] = {
     {.name = "plain-amx",
      .pairs = TILE_PAIRS,
      .present = always,
-     .tiles = {nothing, plain_tiles, nothing}},
+     .tiles = {nothing, plain_tiles, nothing, NULL}},
 #ifdef FTH_CPU_X86
     {.name = "avx512-bf16", .pairs = 1, .present = has_bf16, .product = avx512_dots_product},
     {.name = "amx",
      .pairs = TILE_PAIRS,
      .present = fth_amx_usable,
-     .tiles = {fth_amx_begin, amx_tiles, fth_amx_end}},
+     .tiles = {fth_amx_begin, amx_tiles, fth_amx_end, fth_amx_is_crowded}},
 #endif
 };
 

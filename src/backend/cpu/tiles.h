@@ -8,8 +8,10 @@
  * rows of A, which all strips of B meet. On a Sapphire Rapids 78 % of the peak instead of 54. Both tiles of
  * A go through one register: a core that another hardware thread shares has few places for tiles that are
  * being written, so with 8 in use a product of tiles takes 70 clocks there, with 7 it takes 50 (19 on a
- * core of its own, with either). The tiles of the next step are loaded before the work for the rest of the
- * core, so that the unit need not wait for them behind it. */
+ * core of its own, with either). Where that is known, 16 columns come after the other 16: with 4 in use, and
+ * B in the second-level cache, 47 clocks instead of 65 (and 20 on a core of its own); the sums are the same,
+ * to the bit. The tiles of the next step are loaded before the work for the rest of the core, so that the
+ * unit need not wait for them behind it. */
 
 /* Tiles 0 to 3 are of C, 4 of A, 6 and 7 of B. */
 ON static inline __attribute__((always_inline)) void NAME(block)(const bool two,
@@ -57,9 +59,48 @@ ON static inline __attribute__((always_inline)) void NAME(block)(const bool two,
     if (two) store_tile(3, below + 64, c_stride);
 }
 
+/* Half of the columns. Tiles 0 and 1 are of C, 4 of A, 6 of B. Each half calls meanwhile after every second
+ * step: as often as the whole block does. */
+ON static inline __attribute__((always_inline)) void NAME(half)(const int half,
+                                                                const fth_tiles_block *x) {
+    TILES;
+    const char *a = x->a.first, *b = (const char *)x->b.first + half * x->b.other;
+    const int64_t a_stride = x->a.stride, b_stride = x->b.stride, c_stride = x->c_stride;
+    char *c = (char *)x->c + 64 * half, *below = c + 16 * c_stride;
+    if (x->add) {
+        load_tile(0, c, c_stride);
+        load_tile(1, below, c_stride);
+    } else {
+        zero_tile(0);
+        zero_tile(1);
+    }
+    stream_tile(6, b, b_stride);
+    load_tile(4, a, a_stride);
+    for (int64_t s = 1; s < x->steps; s++) {
+        dot_tiles(0, 4, 6);
+        load_tile(4, a + x->a.other, a_stride);
+        a += x->a.next;
+        b += x->b.next;
+        dot_tiles(1, 4, 6);
+        stream_tile(6, b, b_stride);
+        load_tile(4, a, a_stride);
+        if (x->meanwhile && s % 2 == half) x->meanwhile(x->context);
+    }
+    dot_tiles(0, 4, 6);
+    load_tile(4, a + x->a.other, a_stride);
+    dot_tiles(1, 4, 6);
+    if (x->meanwhile && x->steps % 2 == half) x->meanwhile(x->context);
+    store_tile(0, c, c_stride);
+    store_tile(1, below, c_stride);
+}
+
 ON static void NAME(tiles)(const fth_tiles_block *x) {
-    if (x->two)
+    if (x->two && x->narrow) {
+        NAME(half)(0, x);
+        NAME(half)(1, x);
+    } else if (x->two) {
         NAME(block)(true, x);
-    else
+    } else {
         NAME(block)(false, x);
+    }
 }

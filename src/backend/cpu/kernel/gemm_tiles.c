@@ -66,6 +66,7 @@ struct work {
     real *b[2];            /* [strips][depth / SIDE][SQUARE] of sets with even and odd numbers */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
     bool few;              /* strips */
+    bool narrow;           /* few tiles are used at a time */
     place next;            /* of rows_job */
     set coming;            /* of strips_job */
     int64_t coming_steps;  /* its squares along k */
@@ -346,6 +347,7 @@ static float *sums_of(work *w, const place *p, int64_t strip) {
 static void multiply(work *w, const place *p) {
     const int64_t strips = sides(p->set.n_columns), steps = sides(depth_of(p));
     fth_tiles_block x = {.two = rows_of_block(p) > TILE_ROWS,
+                         .narrow = w->narrow,
                          .add = p->l > 0,
                          .a = tiles_of_a(w, p),
                          .steps = steps,
@@ -419,6 +421,20 @@ int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_co
     return 2 * n_rows * sets + n_columns;
 }
 
+/* Whether this thread's core is crowded: asked again after so many multiplications, about a
+ * millisecond, since that changes. Results do not depend on it. */
+static bool is_crowded(const gemm *g, int64_t multiplications) {
+    enum { ASKED_AFTER = 1 << 28 };
+    static _Thread_local int64_t left;
+    static _Thread_local bool crowded;
+    if (!g->pairs->tiles.crowded) return false;
+    left -= multiplications;
+    if (left >= 0) return crowded;
+    left = ASKED_AFTER;
+    crowded = g->pairs->tiles.crowded();
+    return crowded;
+}
+
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
                           void *own) {
     if (rows_.begin >= rows_.end || columns.begin >= columns.end) return;
@@ -442,7 +458,8 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
               .b = {b, b + SET_NUMBERS},
               .sums = (float *)(void *)(b + 2 * SET_NUMBERS),
               .coming = {.number = -1},
-              .few = columns.end - columns.begin <= FEW_STRIPS * SIDE};
+              .few = columns.end - columns.begin <= FEW_STRIPS * SIDE,
+              .narrow = is_crowded(g, n_rows * (columns.end - columns.begin) * g->k)};
     g->pairs->tiles.begin();
     multiply_share(&w);
     g->pairs->tiles.end();
