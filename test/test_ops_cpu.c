@@ -526,6 +526,54 @@ static void adam_agrees_with_ref(void **state) {
     ref->backend->close(ref);
 }
 
+/* What is taken from parameters that are 0, by roots of all sizes; the same bits with any number of
+ * threads. */
+static void steps_of_adam(void **state) {
+    (void)state;
+    fth_device *ref, *dev;
+    fth_rng r;
+    fth_rng_init(&r, 6, 0);
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    const fth_adam_range ranges[] = {{0, 5001, 0, 1}, {5001, N, 5001, 1}};
+    const fth_adam args = {.update = 3,
+                           .lr = 1,
+                           .beta1 = 0.9,
+                           .beta2 = 0.98,
+                           .eps = 1e-8,
+                           .grad_scale = 1,
+                           .range = ranges,
+                           .n_ranges = 2};
+    flat *f = new_flat();
+    float *p = test_malloc(sizeof *p * N), *first = test_malloc(sizeof *first * N);
+    for (int i = 0; i < N; i++) {
+        f->v[i] = f->fv[i] = (float)ldexp(1 + fth_rng_uniform(&r), (int)fth_rng_below(&r, 250) - 126);
+        f->p[i] = f->grad[i] = f->fgrad[i] = 0;
+        f->m[i] = f->fm[i];
+    }
+    f->v[9] = f->fv[9] = 0;
+    assert_ok(ref->backend->adam(ref, &(fth_arenas){N, f->p, f->p, f->grad, f->m, f->v, N}, &args));
+    for (int i = 0; i < N_ISAS; i++)
+        for (int threads = 1; threads <= 3 && has(isas[i]); threads++) {
+            flat *g = new_flat();
+            memcpy(g->fv, f->fv, sizeof g->fv);
+            memset(p, 0, sizeof *p * N);
+            assert_ok(fth_cpu_open_isa(isas[i], FTH_FP32, threads, &dev));
+            assert_ok(dev->backend->adam(
+                dev, &(fth_arenas){N, p, p, f->fgrad, g->fm, g->fv, N}, &args));
+            for (int k = 0; k < N; k++)
+                if (!(fabs((double)p[k] - f->p[k]) <= 1e-6 * fabs(f->p[k])))
+                    fail_msg("%s: step %d is %.9g, not %.9g", isas[i], k, (double)p[k], f->p[k]);
+            if (threads == 1) memcpy(first, p, sizeof *p * N);
+            assert_memory_equal(p, first, sizeof *p * N);
+            dev->backend->close(dev);
+            test_free(g);
+        }
+    test_free(p);
+    test_free(first);
+    test_free(f);
+    ref->backend->close(ref);
+}
+
 static void sums_of_squares(void **state) {
     (void)state;
     flat *f = new_flat();
@@ -613,6 +661,7 @@ int main(void) {
         cmocka_unit_test(products_in_blocks),
         cmocka_unit_test(gradients_do_not_depend_on_threads),
         cmocka_unit_test(adam_agrees_with_ref),
+        cmocka_unit_test(steps_of_adam),
         cmocka_unit_test(sums_of_squares),
         cmocka_unit_test(memory_is_zeroed),
         cmocka_unit_test(wrong_wishes_are_refused),
