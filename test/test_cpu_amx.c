@@ -216,8 +216,8 @@ static void blocks_are_those_of_the_twin(void **state) {
     (void)state;
     stand_in();
     enum { STEPS = 3, LDA = 32 * STEPS + 8, A = 32 * LDA, B = STEPS * 2 * 512, LDC = 40 };
-    const fth_pairs_path *paths[] = {fth_pairs_path_named("plain-amx"),
-                                     fth_pairs_path_named("amx"), fth_pairs_path_named("amx")};
+    const fth_pairs_path *paths[] = {fth_pairs_path_named("plain-amx"), fth_pairs_path_named("amx"),
+                                     fth_pairs_path_named("amx")};
     uint16_t a[A], b[B];
     float c[3][32 * LDC] = {{0}};
     fth_rng r;

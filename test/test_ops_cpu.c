@@ -546,7 +546,8 @@ static void steps_of_adam(void **state) {
     flat *f = new_flat();
     float *p = test_malloc(sizeof *p * N), *first = test_malloc(sizeof *first * N);
     for (int i = 0; i < N; i++) {
-        f->v[i] = f->fv[i] = (float)ldexp(1 + fth_rng_uniform(&r), (int)fth_rng_below(&r, 250) - 126);
+        f->v[i] = f->fv[i] =
+            (float)ldexp(1 + fth_rng_uniform(&r), (int)fth_rng_below(&r, 250) - 126);
         f->p[i] = f->grad[i] = f->fgrad[i] = 0;
         f->m[i] = f->fm[i];
     }
@@ -558,8 +559,8 @@ static void steps_of_adam(void **state) {
             memcpy(g->fv, f->fv, sizeof g->fv);
             memset(p, 0, sizeof *p * N);
             assert_ok(fth_cpu_open_isa(isas[i], FTH_FP32, threads, &dev));
-            assert_ok(dev->backend->adam(
-                dev, &(fth_arenas){N, p, p, f->fgrad, g->fm, g->fv, N}, &args));
+            assert_ok(
+                dev->backend->adam(dev, &(fth_arenas){N, p, p, f->fgrad, g->fm, g->fv, N}, &args));
             for (int k = 0; k < N; k++)
                 if (!(fabs((double)p[k] - f->p[k]) <= 1e-6 * fabs(f->p[k])))
                     fail_msg("%s: step %d is %.9g, not %.9g", isas[i], k, (double)p[k], f->p[k]);

@@ -34,7 +34,7 @@ typedef struct fth_tiles {
 /* 32 rows, or 16, and 32 columns of C = A B, or C + A B. */
 typedef struct fth_tiles_block {
     bool two;    /* tiles of rows; else one */
-    bool narrow; /* four tiles in use instead of seven, for a crowded core; where there are two of rows */
+    bool narrow; /* with two: few tiles in use, for a crowded core */
     bool add;    /* to what is in c */
     fth_tiles a, b;
     int64_t steps; /* tiles along k */

@@ -47,7 +47,7 @@ typedef struct fth_pairs_path {
         void (*begin)(void); /* gives a thread its tiles */
         fth_tiles_product *product;
         void (*end)(void);
-        bool (*crowded)(void); /* whether few tiles should be used now; NULL: never. Not between the two */
+        bool (*crowded)(void); /* whether few tiles should be used now; NULL: never */
     } tiles;
 } fth_pairs_path;
 

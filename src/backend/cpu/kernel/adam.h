@@ -45,7 +45,8 @@ inline_ vf over_root(vf x, vf v, vf eps) {
     const vf y = _mm512_rsqrt14_ps(kept), root = v_mul(kept, y), rest = v_mul(half, y);
     const vf divisor = v_add(v_fma(rest, _mm512_fnmadd_ps(root, root, kept), root), eps);
     const vf z = _mm512_rcp14_ps(divisor);
-    const vf inverse = v_fma(z, _mm512_fnmadd_ps(divisor, z, v_set(1)), z), ratio = v_mul(x, inverse);
+    const vf inverse = v_fma(z, _mm512_fnmadd_ps(divisor, z, v_set(1)), z),
+             ratio = v_mul(x, inverse);
     return v_fma(inverse, _mm512_fnmadd_ps(divisor, ratio, x), ratio);
 }
 
