@@ -14,7 +14,8 @@ thousandth of the largest entry of all gradients, times the root of the tensor's
 number for a head or a layer have gradients whose terms cancel: here it is the whole largest entry. The
 gradient of a key bias is 0 in exact arithmetic and is left out. A model is right when its loss is within
 1e-2 and its worst tensor within 3e-2, or within 1.5 times the error of `stored`: which units open and shut is
-a matter of luck. Exit status 1 when one is not.
+a matter of luck. Exit status 1 when one is not. `whole` has the errors of all gradients as one vector, in the
+same order: fathom's, weights, products, stored.
 """
 
 import argparse
@@ -111,6 +112,12 @@ def worst_of(got, want, heads):
     return errors[name], name
 
 
+def whole_of(got, want):
+    """The error of all gradients as one vector."""
+    off = sum((got[name].double() - value).norm().item()**2 for name, value in want.items())
+    return (off / sum(value.norm().item()**2 for value in want.values()))**0.5
+
+
 def call(*command):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -142,12 +149,16 @@ def compare(options, method, arch):
         config, params, batch, trace = drawn(options, method, arch, work)
     exact_loss, want = gradients(config, params, batch, reference.Forward)
     loss = abs(trace["loss"].item() - exact_loss) / exact_loss
-    error, name = worst_of({n: trace["grad." + n] for n in want}, want, config["heads"])
-    rounded = [worst_of(gradients(config, params, batch, make)[1], want, config["heads"])[0]
-               for make in (RoundedWeights, RoundedProducts, RoundedStorage)]
+    got = {n: trace["grad." + n] for n in want}
+    error, name = worst_of(got, want, config["heads"])
+    exact = [gradients(config, params, batch, make)[1]
+             for make in (RoundedWeights, RoundedProducts, RoundedStorage)]
+    rounded = [worst_of(found, want, config["heads"])[0] for found in exact]
+    whole = "/".join(f"{whole_of(found, want):.4f}" for found in [got] + exact)
     good = loss <= LOSS and error <= max(GRADIENTS, TIMES * rounded[2])
     print(f"{'ok    ' if good else 'FAILED'} {method:12} {arch:6} loss {loss:.1e}  gradients {error:.4f}"
-          f"  weights {rounded[0]:.4f}  products {rounded[1]:.4f}  stored {rounded[2]:.4f}  ({name})", flush=True)
+          f"  weights {rounded[0]:.4f}  products {rounded[1]:.4f}  stored {rounded[2]:.4f}  ({name})"
+          f"  whole {whole}", flush=True)
     return good
 
 

@@ -13,94 +13,60 @@
  * to the bit. The tiles of the next step are loaded before the work for the rest of the core, so that the
  * unit need not wait for them behind it. */
 
-/* Tiles 0 to 3 are of C, 4 of A, 6 and 7 of B. */
-ON static inline __attribute__((always_inline)) void NAME(block)(const bool two,
-                                                                 const fth_tiles_block *x) {
-    TILES;
-    const char *a = x->a.first, *b = x->b.first;
-    const int64_t a_stride = x->a.stride, b_stride = x->b.stride, c_stride = x->c_stride;
-    char *c = x->c, *below = c + 16 * c_stride;
-    if (x->add) {
-        load_tile(0, c, c_stride);
-        load_tile(1, c + 64, c_stride);
-        if (two) load_tile(2, below, c_stride);
-        if (two) load_tile(3, below + 64, c_stride);
-    } else {
-        zero_tile(0);
-        zero_tile(1);
-        zero_tile(2);
-        zero_tile(3);
-    }
-    stream_tile(6, b, b_stride);
-    stream_tile(7, b + x->b.other, b_stride);
-    load_tile(4, a, a_stride);
-    for (int64_t s = 1; s < x->steps; s++) {
-        dot_tiles(0, 4, 6);
-        dot_tiles(1, 4, 7);
-        if (two) load_tile(4, a + x->a.other, a_stride);
-        a += x->a.next;
-        b += x->b.next;
-        if (two) dot_tiles(2, 4, 6);
-        stream_tile(6, b, b_stride);
-        if (two) dot_tiles(3, 4, 7);
-        stream_tile(7, b + x->b.other, b_stride);
-        load_tile(4, a, a_stride);
-        if (x->meanwhile) x->meanwhile(x->context);
-    }
-    dot_tiles(0, 4, 6);
-    dot_tiles(1, 4, 7);
-    if (two) load_tile(4, a + x->a.other, a_stride);
-    if (two) dot_tiles(2, 4, 6);
-    if (two) dot_tiles(3, 4, 7);
-    if (x->meanwhile) x->meanwhile(x->context);
-    store_tile(0, c, c_stride);
-    store_tile(1, c + 64, c_stride);
-    if (two) store_tile(2, below, c_stride);
-    if (two) store_tile(3, below + 64, c_stride);
-}
-
-/* Half of the columns. Tiles 0 and 1 are of C, 4 of A, 6 of B. Each half calls meanwhile after every second
- * step: as often as the whole block does. */
-ON static inline __attribute__((always_inline)) void NAME(half)(const int half,
-                                                                const fth_tiles_block *x) {
+/* All columns, or the 16 of one half. Tiles 0 to 3 are of C, 4 of A, 6 and 7 of B; a half has 0, 2, 4 and 6.
+ * Each half calls meanwhile after every second step: as often as the whole block does. */
+ON static inline __attribute__((always_inline)) void
+NAME(block)(const bool two, const bool whole, const int half, const fth_tiles_block *x) {
     TILES;
     const char *a = x->a.first, *b = (const char *)x->b.first + half * x->b.other;
     const int64_t a_stride = x->a.stride, b_stride = x->b.stride, c_stride = x->c_stride;
     char *c = (char *)x->c + 64 * half, *below = c + 16 * c_stride;
     if (x->add) {
         load_tile(0, c, c_stride);
-        load_tile(1, below, c_stride);
+        if (whole) load_tile(1, c + 64, c_stride);
+        if (two) load_tile(2, below, c_stride);
+        if (two && whole) load_tile(3, below + 64, c_stride);
     } else {
         zero_tile(0);
-        zero_tile(1);
+        if (whole) zero_tile(1);
+        if (two) zero_tile(2);
+        if (two && whole) zero_tile(3);
     }
     stream_tile(6, b, b_stride);
+    if (whole) stream_tile(7, b + x->b.other, b_stride);
     load_tile(4, a, a_stride);
     for (int64_t s = 1; s < x->steps; s++) {
         dot_tiles(0, 4, 6);
-        load_tile(4, a + x->a.other, a_stride);
+        if (whole) dot_tiles(1, 4, 7);
+        if (two) load_tile(4, a + x->a.other, a_stride);
         a += x->a.next;
         b += x->b.next;
-        dot_tiles(1, 4, 6);
+        if (two) dot_tiles(2, 4, 6);
         stream_tile(6, b, b_stride);
+        if (two && whole) dot_tiles(3, 4, 7);
+        if (whole) stream_tile(7, b + x->b.other, b_stride);
         load_tile(4, a, a_stride);
-        if (x->meanwhile && s % 2 == half) x->meanwhile(x->context);
+        if (x->meanwhile && (whole || s % 2 == half)) x->meanwhile(x->context);
     }
     dot_tiles(0, 4, 6);
-    load_tile(4, a + x->a.other, a_stride);
-    dot_tiles(1, 4, 6);
-    if (x->meanwhile && x->steps % 2 == half) x->meanwhile(x->context);
+    if (whole) dot_tiles(1, 4, 7);
+    if (two) load_tile(4, a + x->a.other, a_stride);
+    if (two) dot_tiles(2, 4, 6);
+    if (two && whole) dot_tiles(3, 4, 7);
+    if (x->meanwhile && (whole || x->steps % 2 == half)) x->meanwhile(x->context);
     store_tile(0, c, c_stride);
-    store_tile(1, below, c_stride);
+    if (whole) store_tile(1, c + 64, c_stride);
+    if (two) store_tile(2, below, c_stride);
+    if (two && whole) store_tile(3, below + 64, c_stride);
 }
 
 ON static void NAME(tiles)(const fth_tiles_block *x) {
     if (x->two && x->narrow) {
-        NAME(half)(0, x);
-        NAME(half)(1, x);
+        NAME(block)(true, false, 0, x);
+        NAME(block)(true, false, 1, x);
     } else if (x->two) {
-        NAME(block)(true, x);
+        NAME(block)(true, true, 0, x);
     } else {
-        NAME(block)(false, x);
+        NAME(block)(false, true, 0, x);
     }
 }
