@@ -31,14 +31,15 @@ typedef struct fth_tiles {
     int64_t next;   /* to the tile that comes next along k */
 } fth_tiles;
 
-/* 32 rows, or 16, and 32 columns of C = A B, or C + A B. */
+/* 32 rows, or 16, and 32 columns, or 16, of C = A B, or C + A B. */
 typedef struct fth_tiles_block {
     bool two;    /* tiles of rows; else one */
+    bool half;   /* 16 columns */
     bool narrow; /* with two: few tiles in use, for a crowded core */
     bool add;    /* to what is in c */
     fth_tiles a, b;
     int64_t steps; /* tiles along k */
-    void *c;       /* [32 or 16][32] numbers of 4 bytes */
+    void *c;       /* [32 or 16][32 or 16] numbers of 4 bytes */
     int64_t c_stride;
     void (*meanwhile)(
         void *context); /* called once a step: work for the rest of the core; or NULL */

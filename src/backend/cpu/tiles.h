@@ -61,9 +61,11 @@ NAME(block)(const bool two, const bool whole, const int half, const fth_tiles_bl
 }
 
 ON static void NAME(tiles)(const fth_tiles_block *x) {
-    if (x->two && x->narrow) {
+    if (x->two && (x->narrow || x->half)) {
         NAME(block)(true, false, 0, x);
-        NAME(block)(true, false, 1, x);
+        if (!x->half) NAME(block)(true, false, 1, x);
+    } else if (x->half) {
+        NAME(block)(false, false, 0, x);
     } else if (x->two) {
         NAME(block)(true, true, 0, x);
     } else {

@@ -5,12 +5,14 @@
 
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
-    float *q;              /* [Q_BLOCK, width] where rows have to be copied */
-    float *qt;             /* [width, Q_BLOCK] */
-    float *k, *v;          /* [keys, width] */
-    float *s;              /* [keys, Q_BLOCK] scores, then probabilities; few queries: [n, keys] */
-    float *o;              /* [Q_BLOCK, width] */
-    float *drawn, *factor; /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK] */
+    float *q;     /* [Q_BLOCK, width] where rows have to be copied */
+    float *qt;    /* [width, Q_BLOCK] */
+    float *k, *v; /* [keys, width] */
+    float *s;     /* [keys, Q_BLOCK] scores, then probabilities; few queries: [n, keys] */
+    float *o;     /* [Q_BLOCK, width] */
+    float *drawn,
+        *factor; /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK]; drawn is also a
+                            * place for pairs */
 } buffers;
 
 /* Cuts the buffers out of base; returns how many floats they take. */
@@ -90,16 +92,16 @@ static void softmax_columns(float *restrict_ s, const block *w, float by, float 
     }
 }
 
-/* A block of query rows with the keys and values of its sentence, as pairs or not. */
+/* A block of query rows with the keys and values of its sentence, as a unit takes them. */
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
-                        const block *w, bool pairs, view k, view v) {
+                        const block *w, const fth_pairs_path *unit, view k, view v) {
     const rows o = rows_of(ex, op->out[ATT_O]);
     const full_rows lse = full_of(ex, op->out[ATT_LSE]);
     const int32_t width = fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads;
     const int64_t row = t->q + w->first, ld = v_round(width);
     const head_rows queries = rows_of_head(rows_of(ex, op->in[ATT_Q]), row, w->n, t->head, width);
     float norm[Q_BLOCK], log_sum[Q_BLOCK];
-    score_columns(pairs, w, k, along_rows(pairs, &queries, b->q), width, b->qt, b->s);
+    score_columns(unit, w, k, along_rows(unit, &queries, b->q), width, b->qt, b->s);
     if (op->in[ATT_PREV] || op->out[ATT_SCORES])
         for (int64_t i = 0; i < w->n; i++) carry_scores(ex, op, t, w->first + i, b->s + i, Q_BLOCK);
     if (op->u.attention.causal) hide_later_keys(w, b->s);
@@ -112,13 +114,13 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
             v_store(b->s + j, v_mul(v_load(b->s + j), v_load(b->factor + j)));
     }
     small_product(w->n, ld,
-                  &(small){.k = steps_of(pairs, w->keys),
-                           .a = sum_keys(pairs, w, b->s),
-                           .by_column = true,
+                  &(small){.k = steps_of(unit, w->keys),
+                           .a = sum_keys(unit, w, b->s, b->drawn),
+                           .by_column = !on_tiles(unit),
                            .b = v,
                            .c = b->o,
                            .ldc = ld,
-                           .pairs = pairs});
+                           .unit = unit});
     store_head(o, row, w->n, t->head, width, b->o, 1, norm);
 }
 
@@ -194,17 +196,19 @@ FTH_PART(attention) {
     const int32_t width = d / heads;
     const int64_t most = longest(ex->capacity, op->u.attention.k_side);
     const bool trains = op->out[ATT_LSE] != 0, causal = op->u.attention.causal;
+    const fth_pairs_path *best = unit_for(ex, width, factors, 3);
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, v_round(width));
+    if (on_tiles(best)) best->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.q_len == 0 || t.k_len == 0) continue;
         const bool few = t.q_len <= FEW_QUERIES && !trains;
-        const bool pairs = !few && on_pairs(ex, width, factors, 3);
+        const fth_pairs_path *unit = few ? NULL : best;
         const head_rows k_rows = rows_of_head(keys, t.k, t.k_len, t.head, width);
         const head_rows v_rows = rows_of_head(values, t.k, t.k_len, t.head, width);
-        const view k = along_rows(pairs, &k_rows, b.k);
-        const view v = across_rows(pairs, &v_rows, along_rows(pairs, &v_rows, b.v), b.v);
+        const view k = whole_rows(unit, &k_rows, b.k);
+        const view v = across_rows(unit, &v_rows, along_rows(unit, &v_rows, b.v), b.v);
         if (few) {
             few_queries(ex, op, &t, &b, k, v);
             continue;
@@ -212,7 +216,8 @@ FTH_PART(attention) {
         for (block w = {0}; w.first < t.q_len; w.first += w.n) {
             w.n = block_size(w.first, t.q_len, causal);
             w.keys = causal ? w.first + w.n : t.k_len;
-            query_block(ex, op, &t, &b, &w, pairs, k, v);
+            query_block(ex, op, &t, &b, &w, unit, k, v);
         }
     }
+    if (on_tiles(best)) best->tiles.end();
 }

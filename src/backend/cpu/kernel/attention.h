@@ -106,38 +106,55 @@ static inline view head_view(const head_rows *x, float *restrict_ buffer) {
 
 /* ---- factors of products ---- */
 
-/* Whether products are on pairs: rows have to be whole vectors of them. On tiles they are not: there is
- * too little to multiply at a time. */
-static inline bool on_pairs(const fth_exec *ex, int32_t width, const rows *factors, int n) {
-    const fth_pairs_path *path = pairs_of(ex);
-    bool even = true;
-    for (int i = 0; i < n; i++) even = even && factors[i].ld % 2 == 0;
-    return path && path->product && width % (2 * VW) == 0 && even;
+/* The unit whose pairs products are made of: rows have to be whole vectors of them, or whole tiles. NULL:
+ * floats. */
+static inline const fth_pairs_path *unit_for(const fth_exec *ex, int32_t width, const rows *factors,
+                                             int n) {
+    const fth_pairs_path *unit = pairs_of(ex);
+    bool fits = unit && width % (on_tiles(unit) ? FTH_TILES_SIDE : 2 * VW) == 0;
+    for (int i = 0; i < n; i++) fits = fits && factors[i].ld % 2 == 0;
+    return fits ? unit : NULL;
 }
 
 /* Steps along k of so many numbers. */
-static inline int64_t steps_of(bool pairs, int64_t n) {
-    return pairs ? (n + 1) / 2 : n;
+static inline int64_t steps_of(const fth_pairs_path *unit, int64_t n) {
+    return unit ? fth_pairs_of(unit, n) : n;
 }
 
 /* A head's rows as a factor of sums along them. */
-static inline view along_rows(bool pairs, const head_rows *x, float *buffer) {
-    if (!pairs) return head_view(x, buffer);
+static inline view along_rows(const fth_pairs_path *unit, const head_rows *x, float *buffer) {
+    if (!unit) return head_view(x, buffer);
     return (view){(const float *)(const void *)x->data, x->ld / 2};
 }
 
-/* As a factor of sums over them. Pairs: buffer [pairs of rows, width] gets neighbours, the last row alone
- * with 0; floats: what along_rows gave serves here too. */
-static inline view across_rows(bool pairs, const head_rows *x, view floats, float *buffer) {
-    if (!pairs) return floats;
+/* As a factor of sums over them. Pairs: buffer [steps_of, width] gets neighbours, the last row alone
+ * with 0, filled up with 0; floats: what along_rows gave serves here too. */
+static inline view across_rows(const fth_pairs_path *unit, const head_rows *x, view floats,
+                               float *buffer) {
+    if (!unit) return floats;
 #ifdef FTH_REAL_IS_bf16
     const real *in = x->data;
-    for (int64_t i = 0; i < x->n; i += 2, in += 2 * x->ld)
+    int64_t i = 0;
+    for (; 2 * i < x->n; i++, in += 2 * x->ld)
         for (int32_t c = 0; c < x->width; c += VW)
-            v_store(buffer + i / 2 * x->width + c,
-                    v_pairs_of_rows(in + c, i + 1 < x->n ? in + x->ld + c : NULL));
+            v_store(buffer + i * x->width + c,
+                    v_pairs_of_rows(in + c, 2 * i + 1 < x->n ? in + x->ld + c : NULL));
+    const int64_t more = steps_of(unit, x->n) - i;
+    memset(buffer + i * x->width, 0, sizeof *buffer * (size_t)(more * x->width));
 #endif
     return (view){buffer, x->width};
+}
+
+/* Keys or values as the first factor of sums along them: what along_rows gives, on tiles filled up to
+ * whole ones. buffer [keys, width] has room for that behind what across_rows may leave there. */
+static inline view whole_rows(const fth_pairs_path *unit, const head_rows *x, float *buffer) {
+    enum { TILE = 16 };
+    if (!on_tiles(unit) || x->n % TILE == 0) return along_rows(unit, x, buffer);
+    const size_t row = sizeof(real) * (size_t)x->width;
+    char *to = (char *)(buffer + steps_of(unit, x->n) * x->width);
+    for (int64_t i = 0; i < x->n; i++, to += row) memcpy(to, x->data + i * x->ld, row);
+    memset(to, 0, row * (size_t)(TILE - x->n % TILE));
+    return (view){buffer + steps_of(unit, x->n) * x->width, x->width / 2};
 }
 
 /* n rows of floats, whole vectors each, times scale or by[row] to rows of `width`. */
@@ -203,27 +220,31 @@ static inline int64_t block_size(int64_t first, int64_t q_len, bool causal) {
 /* s = K Q^T, or V dO^T: sums over the width in one order, so that the backward finds the very
  * scores of the forward. q's rows are turned first, to qt [width][Q_BLOCK]; lanes without a query get
  * 0. */
-static inline void score_columns(bool pairs, const block *w, view k, view q, int64_t width,
-                                 float *qt, float *s) {
-    transpose(qt, Q_BLOCK, q, w->n, v_round(steps_of(pairs, width)));
+static inline void score_columns(const fth_pairs_path *unit, const block *w, view k, view q,
+                                 int64_t width, float *qt, float *s) {
+    transpose(qt, Q_BLOCK, q, w->n, v_round(steps_of(unit, width)));
     small_product(w->keys, v_round(w->n),
-                  &(small){.k = steps_of(pairs, width),
+                  &(small){.k = steps_of(unit, width),
                            .a = k,
                            .b = {qt, Q_BLOCK},
                            .c = s,
                            .ldc = Q_BLOCK,
-                           .pairs = pairs});
+                           .unit = unit});
 }
 
 /* s [keys][Q_BLOCK] as a factor of sums over queries, by rows. Pairs: rounded, in `to`
- * [keys][Q_BLOCK / 2], which may be s itself. */
-static inline view sum_queries(bool pairs, const block *w, const float *s, float *to) {
-    if (!pairs) return (view){s, Q_BLOCK};
+ * [keys][Q_BLOCK / 2], which may be s itself; 0 where there is no query. */
+static inline view sum_queries(const fth_pairs_path *unit, const block *w, const float *s,
+                               float *to) {
+    if (!unit) return (view){s, Q_BLOCK};
 #ifdef FTH_REAL_IS_bf16
+    const int64_t lanes = v_round(w->n);
     for (int64_t j = 0; j < w->keys; j++)
-        for (int64_t c = 0; c < w->n; c += 2 * VW) {
+        for (int64_t c = 0; c < Q_BLOCK; c += 2 * VW) {
             const float *at = s + j * Q_BLOCK + c;
-            v_store(to + (j * Q_BLOCK + c) / 2, v_two_rounded(v_load(at), v_load(at + VW)));
+            const vf first = c < lanes ? v_load(at) : v_zero();
+            const vf second = c + VW < lanes ? v_load(at + VW) : v_zero();
+            v_store(to + (j * Q_BLOCK + c) / 2, v_two_rounded(first, second));
         }
 #else
     (void)w;
@@ -231,17 +252,32 @@ static inline view sum_queries(bool pairs, const block *w, const float *s, float
     return (view){to, Q_BLOCK / 2};
 }
 
-/* As a factor of sums over keys, by columns. Pairs: rounded where it lies, the last key alone with 0. */
-static inline view sum_keys(bool pairs, const block *w, float *s) {
 #ifdef FTH_REAL_IS_bf16
-    for (int64_t j = 0; pairs && j < w->keys; j += 2)
+/* Two keys' numbers of VW queries from column c on, rounded; 0 where there is no key. */
+inline_ vf keys_pair(const block *w, const float *s, int64_t pair, int64_t c) {
+    const float *at = s + 2 * pair * Q_BLOCK + c;
+    if (2 * pair >= w->keys) return v_zero();
+    return v_pairs_rounded(v_load(at), 2 * pair + 1 < w->keys ? v_load(at + Q_BLOCK) : v_zero());
+}
+#endif
+
+/* As a factor of sums over keys, by columns. Pairs: rounded, vectors where it lies, tiles turned in `to`
+ * [Q_BLOCK][steps_of], by rows. */
+static inline view sum_keys(const fth_pairs_path *unit, const block *w, float *s, float *to) {
+#ifdef FTH_REAL_IS_bf16
+    const int64_t pairs = unit ? steps_of(unit, w->keys) : 0;
+    for (int64_t p = 0; on_tiles(unit) && p < pairs; p += VW)
         for (int64_t c = 0; c < w->n; c += VW) {
-            const float *at = s + j * Q_BLOCK + c;
-            const vf next = j + 1 < w->keys ? v_load(at + Q_BLOCK) : v_zero();
-            v_store(s + j / 2 * Q_BLOCK + c, v_pairs_rounded(v_load(at), next));
+            vf r[VW];
+#pragma GCC unroll 16
+            for (int i = 0; i < VW; i++) r[i] = keys_pair(w, s, p + i, c);
+            store_turned(to + c * pairs + p, pairs * (int64_t)sizeof *to, r);
         }
+    if (on_tiles(unit)) return (view){to, pairs};
+    for (int64_t p = 0; p < pairs; p++)
+        for (int64_t c = 0; c < w->n; c += VW) v_store(s + p * Q_BLOCK + c, keys_pair(w, s, p, c));
 #else
-    (void)pairs, (void)w;
+    (void)unit, (void)w, (void)to;
 #endif
     return (view){s, Q_BLOCK};
 }
@@ -279,9 +315,10 @@ static inline void drop_columns(const fth_exec *ex, const fth_op *op, const task
     transpose(to, Q_BLOCK, (view){by_row, whole}, w->n, whole);
 }
 
-/* The longest sentence that a batch can have. */
+/* The longest sentence that a batch can have, in whole tiles of pairs. */
 static inline int64_t longest(const int64_t capacity[FTH_N_EXTENTS], fth_side side) {
-    return v_round(capacity[side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT]);
+    enum { TILE = FTH_TILES_SIDE };
+    return (capacity[side == FTH_SRC ? FTH_ROWS_SRC : FTH_ROWS_TGT] + TILE - 1) / TILE * TILE;
 }
 
 #endif

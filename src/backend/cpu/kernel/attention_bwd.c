@@ -9,7 +9,8 @@ typedef struct buffers {
     float *qt, *dout_t;   /* [width, Q_BLOCK] */
     float *k, *v, *dk, *dv; /* [keys, width] */
     float *p, *ds;          /* [keys, Q_BLOCK]: D(P); dP, then the gradient of the scores */
-    float *drawn, *factor;  /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK] */
+    float *drawn, *factor;  /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK]; drawn is also
+                             * a place for pairs */
 } buffers;
 
 /* Cuts the buffers out of base; returns how many floats they take. */
@@ -108,7 +109,7 @@ static void score_block(const fth_exec *ex, const fth_op *op, const task *t, con
 
 /* Keys and values of a sentence: rows as factors of sums over the width and over keys. */
 typedef struct sentence {
-    bool pairs;
+    const fth_pairs_path *unit; /* what multiplies them */
     view k, v, k_across;
 } sentence;
 
@@ -116,29 +117,30 @@ typedef struct sentence {
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
                         const block *w, const sentence *x) {
     const rows dq = rows_of(ex, op->out[ATT_BWD_DQ]);
-    const bool pairs = x->pairs;
+    const fth_pairs_path *unit = x->unit;
     const int32_t width = fth_arg(ex, op->in[ATT_BWD_Q])->width / op->u.attention.heads;
     const int64_t ld = v_round(width), row = t->q + w->first;
     const head_rows q_rows =
         rows_of_head(rows_of(ex, op->in[ATT_BWD_Q]), row, w->n, t->head, width);
     const head_rows g_rows =
         rows_of_head(rows_of(ex, op->in[ATT_BWD_DO]), row, w->n, t->head, width);
-    const view q = along_rows(pairs, &q_rows, b->q), g = along_rows(pairs, &g_rows, b->dout);
-    if (!op->in[ATT_BWD_SCORES]) score_columns(pairs, w, x->k, q, width, b->qt, b->p);
-    score_columns(pairs, w, x->v, g, width, b->dout_t, b->ds);
+    const view q = along_rows(unit, &q_rows, b->q), g = along_rows(unit, &g_rows, b->dout);
+    if (!op->in[ATT_BWD_SCORES]) score_columns(unit, w, x->k, q, width, b->qt, b->p);
+    score_columns(unit, w, x->v, g, width, b->dout_t, b->ds);
     score_block(ex, op, t, w, b);
     /* the sums of dk and dv begin where the first block of queries has written */
-    small s = {.k = steps_of(pairs, w->n), .ldc = ld, .add = w->first > 0, .pairs = pairs};
-    s.a = sum_queries(pairs, w, b->ds, b->drawn);
-    s.b = across_rows(pairs, &q_rows, q, b->q);
+    small s = {.k = steps_of(unit, w->n), .ldc = ld, .add = w->first > 0, .unit = unit};
+    s.a = sum_queries(unit, w, b->ds, b->drawn);
+    s.b = across_rows(unit, &q_rows, q, b->q);
     s.c = b->dk;
     small_product(w->keys, ld, &s);
-    s.a = sum_queries(pairs, w, b->p, b->p);
-    s.b = across_rows(pairs, &g_rows, g, b->dout);
+    s.a = sum_queries(unit, w, b->p, b->p);
+    s.b = across_rows(unit, &g_rows, g, b->dout);
     s.c = b->dv;
     small_product(w->keys, ld, &s);
-    s = (small){.k = steps_of(pairs, w->keys), .by_column = true, .ldc = ld, .pairs = pairs};
-    s.a = sum_keys(pairs, w, b->ds), s.b = x->k_across, s.c = b->dq;
+    s = (small){
+        .k = steps_of(unit, w->keys), .by_column = !on_tiles(unit), .ldc = ld, .unit = unit};
+    s.a = sum_keys(unit, w, b->ds, b->drawn), s.b = x->k_across, s.c = b->dq;
     small_product(w->n, ld, &s);
     if (dq.data) store_head(dq, row, w->n, t->head, width, b->dq, op->u.attention.scale, NULL);
 }
@@ -153,14 +155,16 @@ FTH_PART(attention_bwd) {
     const bool causal = op->u.attention.causal;
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
+    const fth_pairs_path *unit = unit_for(ex, width, factors, 4);
+    if (on_tiles(unit)) unit->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
-        sentence x = {.pairs = on_pairs(ex, width, factors, 4)};
+        sentence x = {.unit = unit};
         const head_rows k_rows = rows_of_head(k, t.k, t.k_len, t.head, width);
         const head_rows v_rows = rows_of_head(v, t.k, t.k_len, t.head, width);
-        x.k = along_rows(x.pairs, &k_rows, b.k);
-        x.v = along_rows(x.pairs, &v_rows, b.v);
-        x.k_across = across_rows(x.pairs, &k_rows, x.k, b.k);
+        x.k = whole_rows(unit, &k_rows, b.k);
+        x.v = whole_rows(unit, &v_rows, b.v);
+        x.k_across = across_rows(unit, &k_rows, x.k, b.k);
         if (causal || t.q_len == 0) { /* not every block of queries writes every key */
             memset(b.dk, 0, sizeof(float) * (size_t)(t.k_len * ld));
             memset(b.dv, 0, sizeof(float) * (size_t)(t.k_len * ld));
@@ -173,4 +177,5 @@ FTH_PART(attention_bwd) {
         if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, op->u.attention.scale, NULL);
         if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, 1, NULL);
     }
+    if (on_tiles(unit)) unit->tiles.end();
 }

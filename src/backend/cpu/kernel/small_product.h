@@ -1,11 +1,12 @@
 /* small_product.h: products of the small matrices inside of attention, by one thread, operands as
  * they lie: C[m, n] (+)= A B, n whole vectors. In bf16 factors may be pairs of numbers along k, each in
- * the place of a float. */
+ * the place of a float, for a unit that multiplies vectors of them, or tiles. */
 #ifndef FTH_BACKEND_CPU_KERNEL_SMALL_PRODUCT_H
 #define FTH_BACKEND_CPU_KERNEL_SMALL_PRODUCT_H
 
 #include <stdbool.h>
 
+#include "backend/cpu/pairs.h"
 #ifdef FTH_REAL_IS_bf16
 #include "backend/cpu/kernel/pairs_turn.h"
 #else
@@ -21,14 +22,18 @@ typedef struct view {
 /* What does not change from tile to tile. */
 typedef struct small {
     int64_t k;
-    view a; /* A(i, l) = a[i, l]; by column: a[l, i] */
+    view a; /* A(i, l) = a[i, l]; by column, not on tiles: a[l, i] */
     bool by_column;
     view b; /* B(l, j) = b[l, j] */
     float *c;
     int64_t ldc;
     bool add;
-    bool pairs; /* k counts them; bf16 alone */
+    const fth_pairs_path *unit; /* for pairs, which k counts; NULL: floats. bf16 alone */
 } small;
+
+static inline bool on_tiles(const fth_pairs_path *unit) {
+    return unit && !unit->product;
+}
 
 /* How A and B lie, as far as the compiler should know it. */
 typedef struct small_kind {
@@ -106,13 +111,41 @@ inline_ void small_all(const small_kind kind, const small *s, int64_t m, int64_t
     for (; j < n; j += VW) small_columns(1, kind, s, m, j);
 }
 
+#ifdef FTH_REAL_IS_bf16
+/* On tiles k is whole tiles of pairs; rows of A and C and columns of B and C are there up to whole
+ * tiles. */
+static inline void small_tiles(int64_t m, int64_t n, const small *s) {
+    enum { TILE = 16, BOTH = 2 * TILE };
+    const int64_t size = sizeof(float), a_stride = s->a.ld * size, b_stride = s->b.ld * size;
+    fth_tiles_block x = {.narrow = true,
+                         .add = s->add,
+                         .a = {NULL, a_stride, TILE * a_stride, TILE * size},
+                         .b = {NULL, b_stride, TILE * size, TILE * b_stride},
+                         .steps = s->k / TILE,
+                         .c_stride = s->ldc * size};
+    for (int64_t i = 0; i < m; i += BOTH)
+        for (int64_t j = 0; j < n; j += BOTH) {
+            x.two = m - i > TILE;
+            x.half = n - j <= TILE;
+            x.a.first = s->a.data + i * s->a.ld;
+            x.b.first = s->b.data + j;
+            x.c = s->c + i * s->ldc + j;
+            s->unit->tiles.product(&x);
+        }
+}
+#endif
+
 static inline void small_product(int64_t m, int64_t n, const small *s) {
 #ifdef FTH_REAL_IS_bf16
-    if (s->pairs && s->by_column) {
+    if (on_tiles(s->unit)) {
+        small_tiles(m, n, s);
+        return;
+    }
+    if (s->unit && s->by_column) {
         small_all((small_kind){.by_column = true, .pairs = true}, s, m, n);
         return;
     }
-    if (s->pairs) {
+    if (s->unit) {
         small_all((small_kind){.pairs = true}, s, m, n);
         return;
     }
