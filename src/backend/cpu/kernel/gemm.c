@@ -295,7 +295,7 @@ static int row_threads_accumulating(const gemm *g, const fth_team *team) {
 
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     if (g->m == 0 || g->n == 0 || g->k == 0) return;
-    if (g->m <= GEMM_FEW_ROWS && g->b_by_column && !g->accumulate) {
+    if (g->m <= GEMM_FEW_ROWS && g->b_by_column && !g->accumulate && !g->b_full.data) {
         FTH_NAME(gemm_dots)(g, team, own);
         return;
     }

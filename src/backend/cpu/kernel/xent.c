@@ -12,23 +12,22 @@ enum {
     FEWEST_ROWS = 256      /* but for fewer rows the weights are not worth reading once more */
 };
 
-/* How the scratch is divided. */
+/* How the scratch is divided. Logits turn into their gradient where they are; of numbers of bf16 a row
+ * takes the first half of its place. */
 typedef struct layout {
-    int64_t chunk;                         /* rows */
-    int64_t ld;                            /* floats from row to row of logits */
-    int64_t logits, gradient, losses, own; /* places in bytes */
-    int64_t bytes;                         /* of everything */
+    int64_t chunk;               /* rows */
+    int64_t ld;                  /* floats from row to row of logits */
+    int64_t logits, losses, own; /* places in bytes */
+    int64_t bytes;               /* of everything */
 } layout;
 
 static layout layout_of(int64_t n_rows, int64_t vocab, int threads) {
-    layout l = {.ld = whole_lines(vocab)};
+    enum { LINE = 16 }; /* more, so that rows do not drive each other out of the caches */
+    layout l = {.ld = whole_lines(vocab) + LINE};
     const int64_t fit = LOGIT_BYTES / ((int64_t)sizeof(float) * l.ld);
     l.chunk = fit < FEWEST_ROWS ? FEWEST_ROWS : fit;
     if (l.chunk > n_rows) l.chunk = n_rows;
-    const int64_t logit_bytes = l.chunk * l.ld * (int64_t)sizeof(float);
-    /* floats turn into their gradient where they are; bf16 ones need a place of their own */
-    l.gradient = REAL_DTYPE == FTH_F32 ? 0 : logit_bytes;
-    l.losses = l.gradient + (REAL_DTYPE == FTH_F32 ? logit_bytes : logit_bytes / 2);
+    l.losses = l.chunk * l.ld * (int64_t)sizeof(float);
     l.own = l.losses + threads * 64;
     l.bytes = l.own + threads * FTH_NAME(gemm_own_bytes)();
     return l;
@@ -37,7 +36,8 @@ static layout layout_of(int64_t n_rows, int64_t vocab, int threads) {
 FTH_SCRATCH(xent) {
     const fth_value *x = &g->value[op->in[XENT_X]], *w = &g->value[op->in[XENT_W]];
     const int64_t n = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
-    return layout_of(n, w->rows, dev->threads).bytes + weights_bytes(dev, g, op->in[XENT_W]);
+    const int64_t bytes = layout_of(n, w->rows, dev->threads).bytes;
+    return ((const fth_cpu *)dev)->pairs ? bytes : bytes + weights_bytes(dev, g, op->in[XENT_W]);
 }
 
 /* Two sums of a thread, in a cache line of its own. */
@@ -92,15 +92,23 @@ static float row_loss(const smoothing *q, float *restrict_ z, int32_t target, lo
     return 1 / exps;
 }
 
-/* The gradient of a row's logits, softmax - q, from what row_loss has left of them; floats take the
- * place of e. */
-static void row_gradient(const smoothing *q, const float *e, int32_t target, float norm, real *g) {
+/* A float of a place that is going to hold numbers of another type. */
+static float float_at(const float *p) {
+    float x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* The gradient of a row's logits, softmax - q, in the place of what row_loss has left of them: none is
+ * written before all up to it have been read. */
+static void row_gradient(const smoothing *q, float *e, int32_t target, float norm) {
+    real *g = (real *)(void *)e;
     const vf scale = v_set(q->scale), other = v_set(-(float)q->other);
-    const float own = (e[target] * norm - (float)q->target) * q->scale;
+    const float own = (float_at(e + target) * norm - (float)q->target) * q->scale;
     int64_t v = 0;
     for (; v + VW <= q->vocab; v += VW)
         v_store_real(g + v, v_mul(v_fma(v_load(e + v), v_set(norm), other), scale));
-    for (; v < q->vocab; v++) g[v] = to_real((e[v] * norm - (float)q->other) * q->scale);
+    for (; v < q->vocab; v++) g[v] = to_real((float_at(e + v) * norm - (float)q->other) * q->scale);
     g[target] = to_real(own);
 }
 
@@ -121,33 +129,48 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
     const fth_share mine = fth_team_share(team, n, 1);
     for (int64_t i = mine.begin; i < mine.end; i++) {
         float *z = (float *)(void *)(scratch + l->logits) + i * l->ld;
-        real *g = (real *)(void *)(scratch + l->gradient) + i * l->ld;
         const int32_t target = targets ? targets[first + i] : -1;
         float row_nll = 0;
         if (target >= 0) {
             const float norm = row_loss(&q, z, target, sum, &row_nll);
-            if (train) row_gradient(&q, z, target, norm, g);
+            if (train) row_gradient(&q, z, target, norm);
         } else if (train) {
-            memset(g, 0, sizeof *g * (size_t)vocab);
+            memset(z, 0, sizeof(real) * (size_t)vocab);
         }
         if (nll.data) nll.data[(first + i) * nll.ld] = row_nll;
     }
 }
 
+/* The weights in the type of activations, or as floats that a unit for pairs rounds when it packs them. */
+typedef struct matrix {
+    rows b;
+    full_rows full;
+} matrix;
+
+static matrix weights_of(const fth_exec *ex, const fth_op *op, const layout *l,
+                         const fth_team *team) {
+    const fth_val w = op->in[XENT_W];
+    if (fth_arg(ex, w)->dtype != REAL_DTYPE && pairs_of(ex))
+        return (matrix){.full = full_of(ex, w)};
+    return (matrix){.b = weights_in(ex, w, (char *)ex->scratch + l->bytes, team)};
+}
+
 /* The three products and the rows between them, for rows [first, first + n). */
 static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
-                  rows weights, int64_t first, int64_t n) {
+                  const matrix *weights, int64_t first, int64_t n) {
     const fth_tensor *w = fth_arg(ex, op->in[XENT_W]);
     char *scratch = ex->scratch;
     void *own = scratch + l->own + team->thread * FTH_NAME(gemm_own_bytes)();
     const rows x = rows_of(ex, op->in[XENT_X]), dx = rows_of(ex, op->out[XENT_DX]);
     const rows x_here = {x.data + first * x.ld, x.ld};
-    const rows gradient = {(real *)(void *)(scratch + l->gradient), l->ld};
+    const int64_t in_a_float = sizeof(float) / sizeof(real);
+    const rows gradient = {(real *)(void *)(scratch + l->logits), in_a_float * l->ld};
     const gemm logits = {.m = n,
                          .n = w->rows,
                          .k = w->width,
                          .a = x_here,
-                         .b = weights,
+                         .b = weights->b,
+                         .b_full = weights->full,
                          .b_by_column = true,
                          .c_full = {(float *)(void *)(scratch + l->logits), l->ld},
                          .pairs = pairs_of(ex)};
@@ -160,7 +183,8 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .n = w->width,
                         .k = w->rows,
                         .a = gradient,
-                        .b = weights,
+                        .b = weights->b,
+                        .b_full = weights->full,
                         .c = {dx.data + first * dx.ld, dx.ld},
                         .pairs = pairs_of(ex)};
         FTH_NAME(gemm)(&g, team, own);
@@ -187,9 +211,9 @@ FTH_PART(xent) {
     const layout l = layout_of(x->rows, w->rows, ex->device->threads);
     losses *sums = (losses *)(void *)((char *)ex->scratch + l.losses);
     sums[team->thread] = (losses){0};
-    const rows weights = weights_in(ex, op->in[XENT_W], (char *)ex->scratch + l.bytes, team);
+    const matrix weights = weights_of(ex, op, &l, team);
     for (int64_t first = 0; first < n; first += l.chunk)
-        chunk(ex, op, team, &l, weights, first, n - first < l.chunk ? n - first : l.chunk);
+        chunk(ex, op, team, &l, &weights, first, n - first < l.chunk ? n - first : l.chunk);
     fth_team_wait(team);
     float *loss = vector_of(ex, op->out[XENT_LOSS]);
     if (team->thread != 0 || !loss) return;
