@@ -5,14 +5,12 @@
 
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
-    float *q;     /* [Q_BLOCK, width] where rows have to be copied */
-    float *qt;    /* [width, Q_BLOCK] */
-    float *k, *v; /* [keys, width] */
-    float *s;     /* [keys, Q_BLOCK] scores, then probabilities; few queries: [n, keys] */
-    float *o;     /* [Q_BLOCK, width] */
-    float *drawn,
-        *factor; /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK]; drawn is also a
-                            * place for pairs */
+    float *q;              /* [Q_BLOCK, width] where rows have to be copied */
+    float *qt;             /* [width, Q_BLOCK] */
+    float *k, *v;          /* [keys, width] */
+    float *s;              /* [keys, Q_BLOCK] scores, then probabilities; few queries: [n, keys] */
+    float *o;              /* [Q_BLOCK, width] */
+    float *drawn, *factor; /* dropout's factors: [Q_BLOCK, keys], also for pairs; [keys, Q_BLOCK] */
 } buffers;
 
 /* Cuts the buffers out of base; returns how many floats they take. */

@@ -9,8 +9,7 @@ typedef struct buffers {
     float *qt, *dout_t;   /* [width, Q_BLOCK] */
     float *k, *v, *dk, *dv; /* [keys, width] */
     float *p, *ds;          /* [keys, Q_BLOCK]: D(P); dP, then the gradient of the scores */
-    float *drawn, *factor;  /* dropout's factors: [Q_BLOCK, keys] and [keys, Q_BLOCK]; drawn is also
-                             * a place for pairs */
+    float *drawn, *factor; /* dropout's factors: [Q_BLOCK, keys], also for pairs; [keys, Q_BLOCK] */
 } buffers;
 
 /* Cuts the buffers out of base; returns how many floats they take. */
