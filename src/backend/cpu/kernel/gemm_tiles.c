@@ -269,13 +269,29 @@ static void choose_set(work *w, const set *s, int64_t steps) {
           steps);
 }
 
-/* The first set is packed strip by strip while its first rows are multiplied, every other one during all
- * of the set before it. */
+/* The first set, in the order of the memory: there is little yet that could be multiplied meanwhile. */
+static void pack_first_set(work *w, const set *s) {
+    const int64_t strips = sides(s->n_columns), steps = w->coming_steps;
+    job *j = &w->strips_job;
+    if (w->g->b_by_column) {
+        complete(w, j, j->end);
+        return;
+    }
+    for (int64_t step = 0; step < steps; step++)
+        for (int64_t strip = 0; strip < strips; strip++) {
+            const int64_t at = (strip * steps + step) * TURNED_PARTS;
+            j->of(w, at, at + TURNED_PARTS);
+        }
+    j->next = j->end;
+}
+
+/* Every other set is packed during all of the set before it. */
 static void choose_strips(work *w, const place *p) {
     const set *s = &p->set;
     if (w->panels) return;
     if (w->coming.number < s->number) {
-        choose_set(w, s, sides(s->n_columns) * sides(s->depth));
+        choose_set(w, s, 1);
+        pack_first_set(w, s);
         return;
     }
     set next = *s;
@@ -404,12 +420,11 @@ static bool keeps_a(const gemm *g, int64_t n_rows) {
     return g->accumulate && g->k <= SET_DEPTH && numbers <= KEPT_NUMBERS;
 }
 
-/* Strips of a set. All of them at once, in the room of two sets, where A would be packed again for every
- * few strips. */
+/* Strips of a set. All of them at once where the room of two sets is enough: A is then read, or packed,
+ * only once. */
 static int64_t strips_of_a_set(const gemm *g, int64_t n_rows, int64_t strips) {
-    enum { WORTH_A = 8 };
     const int64_t fit = SET_NUMBERS / (SQUARE * sides(least(g->k, SET_DEPTH)));
-    if (fit <= WORTH_A && strips <= 2 * fit && g->k <= SET_DEPTH && !keeps_a(g, n_rows))
+    if (strips <= least(2 * fit, MOST_BLOCKS) && g->k <= SET_DEPTH && !keeps_a(g, n_rows))
         return strips;
     return least(least(MOST_BLOCKS, fit), strips);
 }
