@@ -164,8 +164,9 @@ static void open_map(map *p, int how, const char *isa, fth_precision precision, 
     assert_true((fth_packed_panels(&p->ex, W) != NULL) == (how == IN_PANELS));
     /* two read the weights; they are packed once, and not much larger than they are */
     const int64_t least = how == IN_8_BITS ? n * k : n * k * (int64_t)fth_dtype_size(p->dev->real);
-    const int64_t padded =
-        (n + 63) / 64 * 64 * ((k + 127) / 128 * 128) * (how == IN_8_BITS ? 1 : 4);
+    const bool parts = precision == FTH_FP32 && fth_packed_unit(&p->ex);
+    const int64_t size = how == IN_8_BITS ? 1 : parts ? 2 * FTH_PARTS : 4;
+    const int64_t padded = (n + 63) / 64 * 64 * ((k + 127) / 128 * 128) * size;
     assert_in_range(p->ex.own_bytes, least, padded + 16 * (n + 64));
 }
 
@@ -295,11 +296,11 @@ static void panels_agree_with_products(void **state) {
     static const struct {
         int64_t m, k, n;
         fth_act act;
-    } cases[] = {{1, 1, 1, FTH_ACT_NONE},     {1, 513, 130, FTH_ACT_RELU},
-                 {2, 63, 64, FTH_ACT_NONE},   {7, 2, 300, FTH_ACT_NONE},
-                 {32, 129, 65, FTH_ACT_RELU}, {33, 64, 7, FTH_ACT_NONE},
-                 {5, 1100, 16, FTH_ACT_RELU}, {97, 40, 200, FTH_ACT_NONE},
-                 {200, 16, 33, FTH_ACT_NONE}, {3, 2100, 70, FTH_ACT_NONE}};
+    } cases[] = {
+        {1, 1, 1, FTH_ACT_NONE},     {1, 513, 130, FTH_ACT_RELU},  {2, 63, 64, FTH_ACT_NONE},
+        {7, 2, 300, FTH_ACT_NONE},   {32, 129, 65, FTH_ACT_RELU},  {33, 64, 7, FTH_ACT_NONE},
+        {5, 1100, 16, FTH_ACT_RELU}, {97, 40, 200, FTH_ACT_NONE},  {200, 16, 33, FTH_ACT_NONE},
+        {3, 2100, 70, FTH_ACT_NONE}, {32, 640, 200, FTH_ACT_RELU}, {71, 131, 300, FTH_ACT_NONE}};
     static const char *const isas[] = {"plain", "avx2", "avx512"};
     static const char *const units[] = {"plain-bf16",       "plain-amx",   "avx512-plain-bf16",
                                         "avx512-plain-amx", "avx512-bf16", "amx"};
@@ -311,8 +312,10 @@ static void panels_agree_with_products(void **state) {
                 if (threads == 3) try_panels(isas[i], FTH_PREC_BF16, 2, m, k, n, cases[c].act);
             }
         for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-            if (has(units[i], FTH_PREC_BF16))
+            if (has(units[i], FTH_PREC_BF16)) {
                 try_panels(units[i], FTH_PREC_BF16, 1 + (int)c % 3, m, k, n, cases[c].act);
+                try_panels(units[i], FTH_FP32, 1 + (int)c % 3, m, k, n, cases[c].act);
+            }
     }
 }
 

@@ -23,6 +23,10 @@ static const char *const units[] = {"plain-bf16", "avx512-plain-bf16", "avx512-b
                                     "plain-amx",  "avx512-plain-amx",  "amx"};
 enum { N_UNITS = sizeof units / sizeof *units };
 
+/* Tiles multiply floats too, in parts. */
+static const char *const *const tiles = units + 3;
+enum { N_TILES = N_UNITS - 3 };
+
 static void assert_ok(fth_err err) {
     if (err != FTH_OK) fail_msg("%s", fth_error_message());
 }
@@ -411,15 +415,16 @@ static void products_in_blocks(void **state) {
     const char *last = "plain";
     for (int i = 0; i < N_ISAS; i++)
         if (has(isas[i])) last = isas[i];
-    const char *tiles = has("avx512-plain-amx") ? "avx512-plain-amx" : "plain-amx";
+    const char *on_tiles = has("avx512-plain-amx") ? "avx512-plain-amx" : "plain-amx";
     for (size_t c = 0; c < sizeof products / sizeof *products; c++) {
         drawn d;
         drawn_init(&d, &products[c], FTH_FP32);
         try_paths(&d, isas, N_ISAS, last, fp32_threads);
+        try_paths(&d, tiles, N_TILES, on_tiles, unit_threads);
         drawn_fini(&d);
         drawn_init(&d, &products[c], FTH_PREC_BF16);
         try_paths(&d, isas, N_ISAS, last, two_threads);
-        try_paths(&d, units, N_UNITS, tiles, unit_threads);
+        try_paths(&d, units, N_UNITS, on_tiles, unit_threads);
         drawn_fini(&d);
     }
 }

@@ -26,8 +26,14 @@ static const path paths[] = {
     {"plain", "fp32", FTH_UNIT_PLAIN},      {"avx2", "fp32", FTH_UNIT_AVX2},
     {"avx512", "fp32", FTH_UNIT_AVX512},    {"avx512", "bf16", FTH_UNIT_AVX512},
     {"avx512-bf16", "bf16", FTH_UNIT_BF16}, {"amx", "bf16", FTH_UNIT_AMX},
-    {"plain", "int8", FTH_N_UNITS},         {"avx2", "int8", FTH_N_UNITS},
-    {"avx512", "int8", FTH_UNIT_VNNI},      {"amx", "int8", FTH_UNIT_AMX_INT8}};
+    {"amx", "fp32", FTH_UNIT_AMX},          {"plain", "int8", FTH_N_UNITS},
+    {"avx2", "int8", FTH_N_UNITS},          {"avx512", "int8", FTH_UNIT_VNNI},
+    {"amx", "int8", FTH_UNIT_AMX_INT8}};
+
+/* Floats are multiplied on tiles in parts. */
+static int products_for_one(const path *way) {
+    return way->unit == FTH_UNIT_AMX && strcmp(way->numbers, "fp32") == 0 ? 6 : 1;
+}
 
 static bool is_wanted(const path *way, const char *name) {
     return (strcmp(name, "all") == 0 || strcmp(name, way->isa) == 0) &&
@@ -112,7 +118,8 @@ static fth_err measure_all(const fth_product_shape *shapes, size_t n, const char
             if (!is_wanted(&paths[w], name)) continue;
             double rates[FTH_N_PRODUCTS];
             FTH_TRY(fth_product_rates(paths[w].isa, paths[w].numbers, threads, &shapes[i], rates));
-            print_product(&shapes[i], &paths[w], rates, peaks[paths[w].unit], json, comma);
+            const double peak = peaks[paths[w].unit] / products_for_one(&paths[w]);
+            print_product(&shapes[i], &paths[w], rates, peak, json, comma);
             fflush(stdout);
             comma = ", ";
         }

@@ -29,6 +29,7 @@ typedef struct fth_tiles {
     int64_t stride; /* from row to row of a tile */
     int64_t other;  /* to the tile of the other 16 rows of A, or columns of B */
     int64_t next;   /* to the tile that comes next along k */
+    int64_t part;   /* to the next part of the same tile, where there are parts */
 } fth_tiles;
 
 /* 32 rows, or 16, and 32 columns, or 16, of C = A B, or C + A B. */
@@ -37,12 +38,16 @@ typedef struct fth_tiles_block {
     bool half;   /* 16 columns */
     bool narrow; /* with two: few tiles in use, for a crowded core */
     bool add;    /* to what is in c */
+    bool
+        parts; /* a factor is the sum of three parts, the largest first, of which the last may be left
+                  * out where it meets another than the first: six products (bf16) */
     fth_tiles a, b;
     int64_t steps; /* tiles along k */
     void *c;       /* [32 or 16][32 or 16] numbers of 4 bytes */
     int64_t c_stride;
     void (*meanwhile)(
-        void *context); /* called once a step: work for the rest of the core; or NULL */
+        void *context); /* called once a step, or a step and part: work for the rest of
+                                       * the core; or NULL */
     void *context;
 } fth_tiles_block;
 

@@ -158,7 +158,8 @@ fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, 
                               .full = FTH_F32},
                      .table = choice.table,
                      .isa = choice.name,
-                     .pairs = choice.pairs};
+                     .pairs = choice.pairs,
+                     .parts = choice.parts};
     fth_err err = fth_pool_new(threads, &cpu->pool);
     if (err != FTH_OK) {
         free(cpu);

@@ -25,11 +25,12 @@ static int has_avx512bf16(void) {
     return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
-/* Some CPUs multiply pairs at half of the rate at which they multiply floats. Asked once, so that all
- * devices of a process are alike. */
-static int vectors_of_pairs_pay(void) {
+/* For bf16 alone, and some CPUs multiply pairs at half of the rate at which they multiply floats. Asked
+ * once, so that all devices of a process are alike. */
+static int vectors_of_pairs_pay(fth_precision precision) {
     enum { UNKNOWN, NO, YES };
     static atomic_int answer;
+    if (precision != FTH_PREC_BF16) return 0;
     int known = atomic_load(&answer);
     if (known == UNKNOWN) {
         const int found = fth_unit_outruns(FTH_UNIT_BF16, FTH_UNIT_AVX512) ? YES : NO;
@@ -46,7 +47,7 @@ static int has_plain(void) {
 typedef struct isa {
     const char *name;
     int (*present)(void);
-    int (*pays)(void);             /* asked where none is named; NULL: it does */
+    int (*pays)(fth_precision);    /* asked where none is named; NULL: it does */
     const char *pairs;             /* the unit that multiplies pairs, NULL: none */
     const fth_cpu_table *table[2]; /* by fth_precision */
 } isa;
@@ -76,14 +77,16 @@ fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice
     bool known = false;
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
         const isa *x = &isas[i];
-        if (name ? strcmp(name, x->name) != 0 : x->pairs && precision != FTH_PREC_BF16) continue;
+        if (name && strcmp(name, x->name) != 0) continue;
         known = true;
         const fth_pairs_path *pairs = x->pairs ? fth_pairs_path_named(x->pairs) : NULL;
         if (!x->present() || (x->pairs && !pairs)) continue;
-        if (!name && x->pays && !x->pays()) continue;
+        if (!name && x->pays && !x->pays(precision)) continue;
+        const bool on_tiles = pairs && !pairs->product;
         *out = (fth_cpu_choice){.name = name ? x->name : NULL,
                                 .table = x->table[precision],
-                                .pairs = precision == FTH_PREC_BF16 ? pairs : NULL};
+                                .pairs = precision == FTH_PREC_BF16 ? pairs : NULL,
+                                .parts = precision == FTH_FP32 && on_tiles ? pairs : NULL};
         return FTH_OK;
     }
     if (known) return fth_fail(FTH_USAGE, "instruction set %s: this machine lacks it", name);

@@ -89,10 +89,11 @@ static fth_err quantize(fth_exec *ex, const fth_int8_path *path) {
 
 /* ---- panels ---- */
 
-/* How the panels of a device look: those of its kernels, or those of a unit that multiplies pairs. */
+/* How the panels of a program look: those of its device's kernels, or those of a unit that multiplies
+ * pairs. */
 typedef struct shape {
     const fth_cpu_table *table;
-    const fth_pairs_path *pairs; /* NULL: the kernels' */
+    const fth_pairs_path *unit; /* NULL: the kernels' */
 } shape;
 
 /* The panels of one map. */
@@ -104,26 +105,28 @@ typedef struct paneling {
 } paneling;
 
 static int64_t panels_of(const shape *s, const fth_tensor *w) {
-    const int64_t columns = s->pairs ? FTH_PAIRS_COLUMNS : s->table->panel_columns;
+    const int64_t columns = s->unit ? FTH_PAIRS_COLUMNS : s->table->panel_columns;
     return (w->rows + columns - 1) / columns;
 }
 
 static int64_t panels_bytes(const fth_device *dev, const shape *s, const fth_tensor *w) {
-    const int64_t numbers =
-        s->pairs ? fth_pairs_panel(s->pairs, w->width) : s->table->panel_columns * w->width;
-    return panels_of(s, w) * numbers * (int64_t)fth_dtype_size(dev->real);
+    const int64_t n = panels_of(s, w);
+    if (!s->unit)
+        return n * s->table->panel_columns * w->width * (int64_t)fth_dtype_size(dev->real);
+    const int64_t parts = dev->real == FTH_F32 ? FTH_PARTS : 1;
+    return n * parts * fth_pairs_panel(s->unit, w->width) * (int64_t)sizeof(uint16_t);
 }
 
-/* Panels for a unit that multiplies pairs (pairs.h); what no weight fills is 0 already. */
+/* Panels for vectors of pairs (pairs.h); what no weight fills is 0 already. */
 static void pack_pairs(const fth_pairs_path *path, const fth_tensor *w, fth_share panels,
                        uint16_t *to) {
     const int64_t size = fth_pairs_panel(path, w->width);
     const int64_t begin = panels.begin * FTH_PAIRS_COLUMNS, end = panels.end * FTH_PAIRS_COLUMNS;
     for (int64_t j = begin; j < end && j < w->rows; j++) {
         const uint16_t *from = (const uint16_t *)w->data + j * w->ld;
-        uint16_t *panel = to + j / FTH_PAIRS_COLUMNS * size;
+        uint16_t *pair = to + j / FTH_PAIRS_COLUMNS * size + j % FTH_PAIRS_COLUMNS * 2;
         for (int64_t l = 0; l < w->width; l++)
-            panel[fth_pairs_place(path, w->width, j % FTH_PAIRS_COLUMNS, l)] = from[l];
+            pair[l / 2 * 2 * FTH_PAIRS_COLUMNS + l % 2] = from[l];
     }
 }
 
@@ -136,10 +139,12 @@ static void panels_part(const fth_team *team, void *context) {
         p->shape.table->refresh(&all, team);
         fth_team_wait(team);
     }
-    if (p->shape.pairs)
-        pack_pairs(p->shape.pairs, &p->from, mine, p->to);
-    else
+    if (!p->shape.unit)
         p->shape.table->pack_panels(&p->from, mine, p->to);
+    else if (!p->shape.unit->product)
+        p->shape.table->pack_tiles(&p->from, mine, p->to);
+    else
+        pack_pairs(p->shape.unit, &p->from, mine, p->to);
 }
 
 /* Bytes of the panels of all maps, those that two operations read counted once. */
@@ -171,6 +176,18 @@ static fth_err pack_map(fth_cpu *cpu, const shape *s, const fth_tensor *w, void 
     return FTH_OK;
 }
 
+/* Floats are multiplied on tiles where rows fill them; fewer read less as they are. */
+static const fth_pairs_path *unit_of(const fth_exec *ex) {
+    enum { LEAST_ROWS = 24 };
+    const fth_cpu *cpu = (const fth_cpu *)ex->device;
+    for (int32_t i = 0; i < ex->graph->n_ops && cpu->parts; i++) {
+        const fth_op *op = &ex->graph->op[i];
+        if (weights_of(ex, op) && fth_arg(ex, op->in[LINEAR_X])->rows >= LEAST_ROWS)
+            return cpu->parts;
+    }
+    return cpu->pairs;
+}
+
 /* Maps lie in the order in which they are read. */
 fth_err fth_cpu_pack_panels(fth_exec *ex) {
     fth_cpu *cpu = (fth_cpu *)ex->device;
@@ -178,7 +195,8 @@ fth_err fth_cpu_pack_panels(fth_exec *ex) {
     fth_packed *q = ex->own = calloc(1, sizeof *q);
     if (q) q->panels = calloc((size_t)g->n_values, sizeof *q->panels);
     if (!q || !q->panels) return no_memory();
-    const shape shape_ = {cpu->table, cpu->pairs};
+    q->unit = unit_of(ex);
+    const shape shape_ = {cpu->table, q->unit};
     const int64_t bytes = all_panels_bytes(ex, &shape_, q);
     if (bytes == 0) return FTH_OK;
     FTH_TRY(take_memory(ex, q, bytes));

@@ -1,7 +1,8 @@
 /* packed.h: the weights of a program's linear maps, packed once when the program is made: in 8 bits
  * (int8.h) on a device that quantizes, else as panels (kernel/gemm_panels.c) for programs that make
  * steps of generation, whose products have few rows and read every weight each time. The copy costs
- * as much memory as those weights. Parameters that change later are not seen. */
+ * as much memory as those weights, floats in parts (kernel/tiles_pack_parts.h) half as much again.
+ * Parameters that change later are not seen. */
 #ifndef FTH_BACKEND_CPU_PACKED_H
 #define FTH_BACKEND_CPU_PACKED_H
 
@@ -14,10 +15,11 @@ enum { FTH_PANEL_ROWS = 192 };
 
 /* What fth_exec.own is in a program with packed weights. */
 typedef struct fth_packed {
-    const fth_int8_path *path; /* of 8-bit weights; NULL: panels */
-    fth_int8 *map;             /* [n_values] 8-bit weights; n is 0 for all other values */
-    void **panels;             /* [n_values] the panels of weights; NULL for all other values */
-    void *data;                /* of all of them */
+    const fth_int8_path *path;  /* of 8-bit weights; NULL: panels */
+    fth_int8 *map;              /* [n_values] 8-bit weights; n is 0 for all other values */
+    void **panels;              /* [n_values] the panels of weights; NULL for all other values */
+    const fth_pairs_path *unit; /* that they were packed for; NULL: the kernels' multiply-adds */
+    void *data;                 /* of all of them */
 } fth_packed;
 
 /* Packs what the device and the program ask for, if anything. */
@@ -36,6 +38,11 @@ static inline const fth_int8 *fth_packed_int8(const fth_exec *ex, fth_val w) {
 static inline const void *fth_packed_panels(const fth_exec *ex, fth_val w) {
     const fth_packed *p = ex->own;
     return p && p->panels ? p->panels[w] : NULL;
+}
+
+static inline const fth_pairs_path *fth_packed_unit(const fth_exec *ex) {
+    const fth_packed *p = ex->own;
+    return p ? p->unit : NULL;
 }
 
 #endif

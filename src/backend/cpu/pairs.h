@@ -64,14 +64,9 @@ static inline int64_t fth_pairs_panel(const fth_pairs_path *path, int64_t k) {
     return fth_pairs_of(path, k) * 2 * FTH_PAIRS_COLUMNS;
 }
 
-/* Where column j and number l of k lie in a panel: neighbours along k side by side. Vectors:
- * [pairs][FTH_PAIRS_COLUMNS][2]. Tiles: strips of 32 columns, [2 strips][pairs / 16][2 tiles][16 pairs]
- * [16 columns][2]. */
-static inline int64_t fth_pairs_place(const fth_pairs_path *path, int64_t k, int64_t j, int64_t l) {
-    enum { SIDE = FTH_TILES_SIDE, TILE = SIDE * 16 };
-    if (path->product) return l / 2 * 2 * FTH_PAIRS_COLUMNS + 2 * j + l % 2;
-    const int64_t strip = j / SIDE * fth_pairs_of(path, k) * 2 * SIDE, step = l / SIDE * 2 * TILE;
-    return strip + step + j % SIDE / 16 * TILE + l % SIDE / 2 * SIDE + j % 16 * 2 + l % 2;
-}
+/* How numbers lie in a panel, neighbours along k side by side. Vectors: [pairs][FTH_PAIRS_COLUMNS][2]. Tiles:
+ * strips of 32 columns, [2 strips][pairs / 16][2 tiles][16 pairs][16 columns][2]; of floats
+ * [2 strips][pairs / 16][FTH_PARTS][2 tiles]..., where 16 numbers lie between those of a pair. */
+enum { FTH_PARTS = 3 }; /* numbers of bf16 whose sum is a float */
 
 #endif

@@ -1,6 +1,5 @@
 /* tiles_amx.h: the product of tiles.h on the matrix unit. DOT_AMX is the instruction that multiplies two
  * tiles and adds to a third. */
-#define TILES                     (void)0
 #define zero_tile(t)              _tile_zero(t)
 #define load_tile(t, p, stride)   _tile_loadd(t, p, stride)
 #define stream_tile(t, p, stride) _tile_stream_loadd(t, p, stride)

@@ -10,6 +10,8 @@ typedef struct plain_tile {
     unsigned char row[16][64];
 } plain_tile;
 
+static _Thread_local plain_tile registers[8];
+
 static inline void load_plain(plain_tile *t, const void *from, int64_t stride) {
     for (int i = 0; i < 16; i++) memcpy(t->row[i], (const char *)from + i * stride, 64);
 }
@@ -21,15 +23,13 @@ static inline void store_plain(const plain_tile *t, void *to, int64_t stride) {
 #endif
 
 #define ON
-#define TILES                     plain_tile tiles[8]
-#define zero_tile(t)              memset(&tiles[t], 0, sizeof tiles[t])
-#define load_tile(t, p, stride)   load_plain(&tiles[t], p, stride)
-#define stream_tile(t, p, stride) load_plain(&tiles[t], p, stride)
-#define store_tile(t, p, stride)  store_plain(&tiles[t], p, stride)
-#define dot_tiles(c, a, b)        DOT_PLAIN(&tiles[c], &tiles[a], &tiles[b])
+#define zero_tile(t)              memset(&registers[t], 0, sizeof registers[t])
+#define load_tile(t, p, stride)   load_plain(&registers[t], p, stride)
+#define stream_tile(t, p, stride) load_plain(&registers[t], p, stride)
+#define store_tile(t, p, stride)  store_plain(&registers[t], p, stride)
+#define dot_tiles(c, a, b)        DOT_PLAIN(&registers[c], &registers[a], &registers[b])
 #include "backend/cpu/tiles.h"
 #undef ON
-#undef TILES
 #undef zero_tile
 #undef load_tile
 #undef stream_tile

@@ -194,7 +194,7 @@ FTH_PART(attention) {
     const int32_t width = d / heads;
     const int64_t most = longest(ex->capacity, op->u.attention.k_side);
     const bool trains = op->out[ATT_LSE] != 0, causal = op->u.attention.causal;
-    const fth_pairs_path *best = unit_for(ex, width, factors, 3);
+    const fth_pairs_path *best = head_unit(ex, width, factors, 3);
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, v_round(width));
     if (on_tiles(best)) best->tiles.begin();

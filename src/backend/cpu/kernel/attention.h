@@ -108,8 +108,8 @@ static inline view head_view(const head_rows *x, float *restrict_ buffer) {
 
 /* The unit whose pairs products are made of: rows have to be whole vectors of them, or whole tiles. NULL:
  * floats. */
-static inline const fth_pairs_path *unit_for(const fth_exec *ex, int32_t width, const rows *factors,
-                                             int n) {
+static inline const fth_pairs_path *head_unit(const fth_exec *ex, int32_t width,
+                                              const rows *factors, int n) {
     const fth_pairs_path *unit = pairs_of(ex);
     bool fits = unit && width % (on_tiles(unit) ? FTH_TILES_SIDE : 2 * VW) == 0;
     for (int i = 0; i < n; i++) fits = fits && factors[i].ld % 2 == 0;

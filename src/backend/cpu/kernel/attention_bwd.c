@@ -154,7 +154,7 @@ FTH_PART(attention_bwd) {
     const bool causal = op->u.attention.causal;
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
-    const fth_pairs_path *unit = unit_for(ex, width, factors, 4);
+    const fth_pairs_path *unit = head_unit(ex, width, factors, 4);
     if (on_tiles(unit)) unit->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {

@@ -16,15 +16,14 @@ enum {
 int64_t FTH_NAME(gemm_own_bytes)(void) {
     const int64_t accumulating = FTH_NAME(gemm_accumulate_bytes)() / (int64_t)sizeof(float);
     const int64_t usual = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
-    const int64_t floats = usual > accumulating ? usual : accumulating;
+    const int64_t tiles = FTH_NAME(gemm_tiles_bytes)() / (int64_t)sizeof(float);
+    int64_t floats = usual > accumulating ? usual : accumulating;
+    if (tiles > floats) floats = tiles;
 #ifdef FTH_REAL_IS_bf16
     const int64_t pairs = FTH_NAME(gemm_pairs_bytes)() / (int64_t)sizeof(float);
-    const int64_t tiles = FTH_NAME(gemm_tiles_bytes)() / (int64_t)sizeof(float);
-    const int64_t units = pairs > tiles ? pairs : tiles;
-    return whole_lines(units > floats ? units : floats) * (int64_t)sizeof(float);
-#else
-    return floats * (int64_t)sizeof(float);
+    if (pairs > floats) floats = pairs;
 #endif
+    return whole_lines(floats) * (int64_t)sizeof(float);
 }
 
 /* ---- after the product ---- */
@@ -269,11 +268,7 @@ static int row_threads(const fth_team *team, int64_t n) {
 
 /* Numbers that a thread packs for each step of k of C += A B on pairs, those of A twice as dear. */
 static int64_t packing(const gemm *g, int64_t n_rows, int64_t n_columns) {
-#ifdef FTH_REAL_IS_bf16
     if (gemm_on_tiles(g)) return FTH_NAME(gemm_tiles_packing)(g, n_rows, n_columns);
-#else
-    (void)g;
-#endif
     return 2 * n_rows + n_columns;
 }
 
@@ -319,11 +314,11 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     const int64_t grain = tiles ? FTH_TILES_SIDE : g->pairs ? FTH_PAIRS_COLUMNS : NR;
     const fth_share rows_ = fth_team_share(&row_team, g->m, tiles ? FTH_TILES_SIDE : 1);
     const fth_share columns = fth_team_share(&column_team, g->n, grain);
-#ifdef FTH_REAL_IS_bf16
     if (tiles) {
         FTH_NAME(gemm_tiles)(g, NULL, rows_, columns, own);
         return;
     }
+#ifdef FTH_REAL_IS_bf16
     if (g->pairs) {
         FTH_NAME(gemm_pairs)(g, rows_, columns, own);
         return;

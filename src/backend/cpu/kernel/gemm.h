@@ -19,13 +19,14 @@ typedef struct gemm {
     rows addend;       /* [m, n] added; data NULL: none */
     rows saved;        /* [m, n] what act's slope is taken at; data NULL: act is applied itself */
     fth_act act;
-    rows pre;                    /* [m, n] gets the value before act; data NULL: not wanted */
-    rows c;                      /* [m, n] the result in the type of activations, or */
-    full_rows c_full;            /* the result as floats */
-    bool accumulate;             /* c_full += A B, A by columns, and nothing of bias ... pre */
-    bool fresh;                  /* accumulate: c_full = A B, whatever it holds */
-    float *a_sums;               /* [m] += sums over k of A, accumulate without pairs; NULL: no */
-    const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: there is none */
+    rows pre;         /* [m, n] gets the value before act; data NULL: not wanted */
+    rows c;           /* [m, n] the result in the type of activations, or */
+    full_rows c_full; /* the result as floats */
+    bool accumulate;  /* c_full += A B, A by columns, and nothing of bias ... pre */
+    bool fresh;       /* accumulate: c_full = A B, whatever it holds */
+    float *a_sums;    /* [m] += sums over k of A, accumulate without pairs; NULL: no */
+    const fth_pairs_path
+        *pairs; /* a unit that multiplies pairs of bf16; NULL: none. For floats tiles */
 } gemm;
 
 /* The whole team calls this, each thread with gemm_own_bytes of scratch of its own. Nobody waits. */
@@ -50,13 +51,14 @@ void FTH_NAME(gemm_dots)(const gemm *g, const fth_team *team, void *own);
 void FTH_NAME(gemm_accumulate)(const gemm *g, const fth_team *team, void *own);
 int64_t FTH_NAME(gemm_accumulate_bytes)(void);
 
-/* Rows and columns of C on a unit that multiplies pairs (bf16 alone): vectors, or tiles, for which B may
- * have been packed before (panels; NULL: not). own: gemm_pairs_bytes, gemm_tiles_bytes. */
+/* Rows and columns of C on a unit that multiplies pairs: vectors (bf16 alone), or tiles, for which B may
+ * have been packed before (panels, by pack_tiles; NULL: not). own: gemm_pairs_bytes, gemm_tiles_bytes. */
 void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own);
 int64_t FTH_NAME(gemm_pairs_bytes)(void);
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
                           void *own);
 int64_t FTH_NAME(gemm_tiles_bytes)(void);
+void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to);
 
 /* What gemm_tiles packs for so many rows and columns of an accumulating product, in numbers for each step
  * of k; those of A, which are turned, count twice. */

@@ -1,32 +1,45 @@
-/* gemm_tiles.c: products of bf16 on tiles of the matrix unit (backend/cpu/pairs.h). 2 m n k operations;
- * bound by the unit, and by the second-level cache, which gives it B.
+/* gemm_tiles.c: products on tiles of the matrix unit (backend/cpu/pairs.h), of bf16, or of floats in three
+ * parts (tiles_pack_parts.h). 2 m n k operations, of floats six times as many; bound by the unit, and by
+ * the second-level cache, which gives it B.
  *
  * Both factors become tiles. A set of strips of B, 32 columns each, stays in the second-level cache while
  * blocks of 32 rows of A meet it; such a block, at most DEPTH deep, stays in the first-level cache. The
  * unit works by itself, so all other work is cut into small pieces that are done between its
  * instructions: while a block of C is multiplied, the sums of the last one become results, and the next
- * block of A and the next strips of B are packed. Where A has to be turned and is not too large, all of
- * it stays packed for the sets that follow. */
-#include "backend/cpu/kernel/gemm.h"
-
-#ifdef FTH_REAL_IS_bf16
-
+ * block of A and the next strips of B are packed, or asked for where they have been packed before. Where A
+ * has to be turned and is not too large, all of it stays packed for the sets that follow. */
 #include "backend/cpu/kernel/gemm_tiles_end.h"
 
+#ifdef FTH_REAL_IS_bf16
 enum {
     DEPTH = 512,                        /* of a block of A: 32 KB */
     SET_DEPTH = 2048,                   /* most of k that a set has */
     SET_NUMBERS = 4 * SIDE * SET_DEPTH, /* of bf16: 512 KB */
     KEPT_NUMBERS = SET_NUMBERS,         /* of A that stay packed */
     MOST_BLOCKS = 32,                   /* of C whose sums wait for the rest of k */
-    FEW_STRIPS = 4,                     /* do not pay for packing A */
-    FINISHED = 4,                       /* rows of C at a time become results */
-    FAR = 1024                          /* numbers: lines of rows so far apart fall together */
+    APART = 0                           /* strips of a set whose sums are added up apart */
+};
+#else
+enum {
+    DEPTH = 128, /* 24 KB */
+    SET_DEPTH = 512,
+    SET_NUMBERS = 6 * SIDE * SET_DEPTH * PARTS, /* 576 KB */
+    KEPT_NUMBERS = 0,
+    MOST_BLOCKS = 48,
+    APART = 8
+};
+#endif
+enum {
+    PLACE = PARTS * SQUARE, /* numbers of a packed square */
+    TWO_TILES = SQUARE * (int)sizeof(uint16_t),
+    FEW_STRIPS = 4, /* do not pay for packing A */
+    FINISHED = 4,   /* rows of C at a time become results */
+    FAR = 1024      /* numbers: lines of rows so far apart fall together */
 };
 
 int64_t FTH_NAME(gemm_tiles_bytes)(void) {
-    return (2 * (SIDE * DEPTH + SET_NUMBERS) + KEPT_NUMBERS) * (int64_t)sizeof(real) +
-           MOST_BLOCKS * SQUARE * (int64_t)sizeof(float);
+    return (2 * (PARTS * SIDE * DEPTH + SET_NUMBERS) + KEPT_NUMBERS) * (int64_t)sizeof(uint16_t) +
+           (MOST_BLOCKS + APART) * SQUARE * (int64_t)sizeof(float);
 }
 
 /* Strips of B and the rows of A that meet them. */
@@ -56,15 +69,17 @@ typedef struct job {
 struct work {
     const gemm *g;
     fth_share rows, columns;
-    const real *panels;    /* B as it was packed before; NULL: not yet */
+    const uint16_t *ready; /* B as it was packed before; NULL: not yet */
+    const uint16_t *asked; /* the strip of it that strips_job asks for */
     int64_t first_width;   /* columns of the first set, */
     int64_t width, height; /* of all others, and rows of a set */
     int64_t ring;          /* how many places for sums are used */
-    real *a, *a_next;      /* [DEPTH / SIDE][SQUARE] the present block and the next: */
-    real *a_room;          /* [2][DEPTH / SIDE][SQUARE] in turn here, */
-    real *kept;            /* [blocks][k / SIDE][SQUARE] or, for all sets, here; NULL: not */
-    real *b[2];            /* [strips][depth / SIDE][SQUARE] of sets with even and odd numbers */
+    uint16_t *a, *a_next;  /* [DEPTH / SIDE][PLACE] the present block and the next: */
+    uint16_t *a_room;      /* [2][DEPTH / SIDE][PLACE] in turn here, */
+    uint16_t *kept;        /* [blocks][k / SIDE][PLACE] or, for all sets, here; NULL: not */
+    uint16_t *b[2];        /* [strips][depth / SIDE][PLACE] of sets with even and odd numbers */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
+    float *apart;          /* [APART][SIDE][SIDE] sums over the present set, for `sums` */
     bool few;              /* strips */
     bool narrow;           /* few tiles are used at a time */
     place next;            /* of rows_job */
@@ -81,6 +96,11 @@ static int64_t least(int64_t a, int64_t b) {
 /* Strips of n columns, steps of n numbers along k, blocks of n rows. */
 static int64_t sides(int64_t n) {
     return (n + SIDE - 1) / SIDE;
+}
+
+/* How often the unit gives the rest of the core time along so much of k. */
+static int64_t turns(int64_t depth) {
+    return PARTS * sides(depth);
 }
 
 /* ---- jobs ---- */
@@ -167,15 +187,18 @@ static int64_t rows_of_block(const place *p) {
 static bool lies_well(const work *w, const place *p) {
     const bool whole = rows_of_block(p) == SIDE && depth_of(p) % SIDE == 0;
     const bool apart = w->g->a.ld % FAR != 0;
-    return whole && (apart || w->few) && !w->g->accumulate;
+    return REAL_DTYPE == FTH_BF16 && whole && (apart || w->few) && !w->g->accumulate;
+}
+
+static fth_tiles packed_tiles(const uint16_t *first) {
+    return (fth_tiles){first, TILE_LINE, TWO_TILES / 2, PARTS * TWO_TILES, TWO_TILES};
 }
 
 static fth_tiles tiles_of_a(const work *w, const place *p) {
     const rows a = w->g->a;
     const int64_t stride = a.ld * (int64_t)sizeof(real);
-    if (!lies_well(w, p))
-        return (fth_tiles){w->a, TILE_LINE, TILE_ROWS * TILE_LINE, 2 * TILE_ROWS * TILE_LINE};
-    return (fth_tiles){a.data + p->row * a.ld + p->l, stride, TILE_ROWS * stride, TILE_LINE};
+    if (!lies_well(w, p)) return packed_tiles(w->a);
+    return (fth_tiles){a.data + p->row * a.ld + p->l, stride, TILE_ROWS * stride, TILE_LINE, 0};
 }
 
 /* A square of the next block of A. */
@@ -190,7 +213,7 @@ inline_ square square_of_a(const work *w, const bool turned, int64_t i) {
 
 inline_ void pack_a(const work *w, const packing how, const int64_t parts, int64_t i) {
     const int64_t at = i / parts;
-    pack(how, w->a_next + at * SQUARE, square_of_a(w, how == TURNED, at),
+    pack(how, w->a_next + at * PLACE, square_of_a(w, how == TURNED, at),
          square_of_a(w, how == TURNED, at + 1), (int)(i % parts));
 }
 
@@ -205,15 +228,17 @@ static void pack_next_rows(const work *w, int64_t begin, int64_t end) {
 }
 
 /* Where the next block is packed. */
-static real *room_for_next(const work *w) {
+static uint16_t *room_for_next(const work *w) {
     const place *p = &w->next;
-    if (!w->kept) return w->a == w->a_room ? w->a_room + SIDE * DEPTH : w->a_room;
-    return w->kept + ((p->row - w->rows.begin) / SIDE * sides(w->g->k) + sides(p->l)) * SQUARE;
+    if (!w->kept) return w->a == w->a_room ? w->a_room + PARTS * SIDE * DEPTH : w->a_room;
+    return w->kept + ((p->row - w->rows.begin) / SIDE * sides(w->g->k) + sides(p->l)) * PLACE;
 }
 
+#ifdef FTH_REAL_IS_bf16
 static void turn_next_rows(const work *w, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) pack_a(w, TURNED, TURNED_PARTS, i);
 }
+#endif
 
 /* ---- B ---- */
 
@@ -235,7 +260,7 @@ inline_ square square_of_b(const work *w, const packing how, int64_t i) {
 inline_ void pack_b(const work *w, const packing how, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         const int64_t at = i / TURNED_PARTS;
-        pack(how, w->b[w->coming.number % 2] + at * SQUARE, square_of_b(w, how, at),
+        pack(how, w->b[w->coming.number % 2] + at * PLACE, square_of_b(w, how, at),
              square_of_b(w, how, at + 1), (int)(i % TURNED_PARTS));
     }
 }
@@ -248,6 +273,7 @@ static void pack_strips(const work *w, int64_t begin, int64_t end) {
     pack_b(w, PAIRS, begin, end);
 }
 
+#ifdef FTH_REAL_IS_bf16
 static void turn_float_strips(const work *w, int64_t begin, int64_t end) {
     pack_b(w, FLOATS_TURNED, begin, end);
 }
@@ -256,8 +282,12 @@ static void pack_float_strips(const work *w, int64_t begin, int64_t end) {
     pack_b(w, FLOATS, begin, end);
 }
 
+#endif
+
 static pieces *way_to_pack(const gemm *g) {
+#ifdef FTH_REAL_IS_bf16
     if (g->b_full.data) return g->b_by_column ? turn_float_strips : pack_float_strips;
+#endif
     return g->b_by_column ? turn_strips : pack_strips;
 }
 
@@ -288,7 +318,7 @@ static void pack_first_set(work *w, const set *s) {
 /* Every other set is packed during all of the set before it. */
 static void choose_strips(work *w, const place *p) {
     const set *s = &p->set;
-    if (w->panels) return;
+    if (w->ready) return;
     if (w->coming.number < s->number) {
         choose_set(w, s, 1);
         pack_first_set(w, s);
@@ -298,20 +328,40 @@ static void choose_strips(work *w, const place *p) {
     if (w->coming.number > s->number || w->strips_job.next < w->strips_job.end ||
         !next_set(w, &next))
         return;
-    const int64_t left = sides(s->row + s->n_rows - p->row) * sides(s->n_columns) * sides(s->depth);
+    const int64_t left = sides(s->row + s->n_rows - p->row) * sides(s->n_columns) * turns(s->depth);
     choose_set(w, &next, left);
 }
 
-/* A strip of the present set, from l on. */
-static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
+/* A strip of a set, from the place's l on. */
+static const uint16_t *strip_at(const work *w, const place *p, int64_t strip) {
     const set *s = &p->set;
-    const int64_t steps = sides(s->depth), line = TILE_ROWS * TILE_LINE;
-    if (!w->panels && w->coming.number == s->number)
-        complete(w, &w->strips_job, (strip + 1) * steps * TURNED_PARTS);
-    const real *strip_ = w->b[s->number % 2] + (strip * steps + sides(p->l - s->l)) * SQUARE;
-    if (w->panels)
-        strip_ = w->panels + ((s->column / SIDE + strip) * sides(w->g->k) + sides(p->l)) * SQUARE;
-    return (fth_tiles){strip_, TILE_LINE, line, 2 * line};
+    if (w->ready)
+        return w->ready + ((s->column / SIDE + strip) * sides(w->g->k) + sides(p->l)) * PLACE;
+    return w->b[s->number % 2] + (strip * sides(s->depth) + sides(p->l - s->l)) * PLACE;
+}
+
+static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
+    if (!w->ready && w->coming.number == p->set.number)
+        complete(w, &w->strips_job, (strip + 1) * sides(p->set.depth) * TURNED_PARTS);
+    return packed_tiles(strip_at(w, p, strip));
+}
+
+/* Half of a place at a time, to the second-level cache. */
+static void ask_for_strip(const work *w, int64_t begin, int64_t end) {
+    enum { HALF = PLACE * (int)sizeof(uint16_t) / 2 };
+    const char *from = (const char *)w->asked;
+    for (int64_t i = begin * HALF; i < end * HALF; i += TILE_LINE)
+        __builtin_prefetch(from + i, 0, 2);
+}
+
+/* What was packed before comes from far away when the first rows meet it: the next strip is asked for while
+ * this one is multiplied. */
+static void choose_ready_strip(work *w, const place *p, int64_t strip, int64_t steps) {
+    const bool last = strip + 1 == sides(p->set.n_columns);
+    const place *at = last ? &w->next : p;
+    if (!w->ready || at->row != w->rows.begin || at->set.column >= w->columns.end) return;
+    w->asked = strip_at(w, at, last ? 0 : strip + 1);
+    start(&w->strips_job, ask_for_strip, 2 * sides(depth_of(at)), PARTS * steps);
 }
 
 /* ---- C ---- */
@@ -359,12 +409,26 @@ static float *sums_of(work *w, const place *p, int64_t strip) {
 
 /* ---- the product ---- */
 
+/* Six products of parts are added up where one of floats would be: so long a sum would lose more than
+ * floats do. */
+static bool adds_apart(const place *p) {
+    return APART && p->set.l > 0;
+}
+
+static void add_block(float *restrict_ sums, const float *restrict_ more) {
+#pragma GCC unroll 4
+    for (int i = 0; i < SQUARE; i += VW)
+        v_store(sums + i, v_add(v_load(sums + i), v_load(more + i)));
+}
+
 /* The present block of A with all strips of its set. */
 static void multiply(work *w, const place *p) {
+    const bool apart = adds_apart(p), set_ends = p->l + depth_of(p) == p->set.l + p->set.depth;
     const int64_t strips = sides(p->set.n_columns), steps = sides(depth_of(p));
     fth_tiles_block x = {.two = rows_of_block(p) > TILE_ROWS,
                          .narrow = w->narrow,
-                         .add = p->l > 0,
+                         .add = p->l > (apart ? p->set.l : 0),
+                         .parts = PARTS > 1,
                          .a = tiles_of_a(w, p),
                          .steps = steps,
                          .c_stride = SIDE * (int)sizeof(float),
@@ -372,25 +436,31 @@ static void multiply(work *w, const place *p) {
                          .context = w};
     for (int64_t s = 0; s < strips; s++) {
         float *sums = sums_of(w, p, s);
+        choose_ready_strip(w, p, s, steps);
         x.b = tiles_of_b(w, p, s);
-        x.c = sums;
+        x.c = apart ? w->apart + s * SQUARE : sums;
         w->g->pairs->tiles.product(&x);
+        if (apart && set_ends) add_block(sums, x.c);
         if (p->l + depth_of(p) < w->g->k) continue;
         complete(w, &w->finish_job, w->finish_job.end);
         w->done = (result){p->row, p->set.column + s * SIDE, rows_of_block(p),
                            p->set.n_columns - s * SIDE, sums};
-        start(&w->finish_job, way_to_finish(w), SIDE / FINISHED, steps);
+        start(&w->finish_job, way_to_finish(w), SIDE / FINISHED, PARTS * steps);
     }
 }
 
 /* The next block of A, to be made ready during some steps. */
 static void choose_rows(work *w, int64_t steps) {
     const int64_t squares = sides(depth_of(&w->next));
-    const bool ready = w->kept && w->next.set.column != w->columns.begin;
     w->a_next = room_for_next(w);
-    if (w->g->accumulate)
+#ifdef FTH_REAL_IS_bf16
+    const bool ready = w->kept && w->next.set.column != w->columns.begin;
+    if (w->g->accumulate) {
         start(&w->rows_job, turn_next_rows, ready ? 0 : TURNED_PARTS * squares, steps);
-    else if (!lies_well(w, &w->next))
+        return;
+    }
+#endif
+    if (!lies_well(w, &w->next))
         start(&w->rows_job, pack_next_rows, ROW_PARTS * squares, steps);
     else
         start(&w->rows_job, ask_for_rows, w->few ? 0 : ROW_PARTS * squares, steps);
@@ -407,7 +477,7 @@ static void multiply_share(work *w) {
         at = w->next;
         w->a = w->a_next;
         more = next_place(w, &w->next);
-        if (more) choose_rows(w, sides(at.set.n_columns) * sides(depth_of(&at)));
+        if (more) choose_rows(w, sides(at.set.n_columns) * turns(depth_of(&at)));
         choose_strips(w, &at);
         multiply(w, &at);
     }
@@ -416,22 +486,25 @@ static void multiply_share(work *w) {
 
 /* Whether all of A stays packed. */
 static bool keeps_a(const gemm *g, int64_t n_rows) {
-    const int64_t numbers = sides(n_rows) * sides(g->k) * SQUARE;
+    const int64_t numbers = sides(n_rows) * sides(g->k) * PLACE;
     return g->accumulate && g->k <= SET_DEPTH && numbers <= KEPT_NUMBERS;
 }
 
 /* Strips of a set. All of them at once where the room of two sets is enough: A is then read, or packed,
  * only once. */
-static int64_t strips_of_a_set(const gemm *g, int64_t n_rows, int64_t strips) {
-    const int64_t fit = SET_NUMBERS / (SQUARE * sides(least(g->k, SET_DEPTH)));
-    if (strips <= least(2 * fit, MOST_BLOCKS) && g->k <= SET_DEPTH && !keeps_a(g, n_rows))
-        return strips;
-    return least(least(MOST_BLOCKS, fit), strips);
+static int64_t strips_of_a_set(const gemm *g, bool ready, int64_t n_rows, int64_t strips) {
+    const bool deep = g->k > SET_DEPTH;
+    int64_t fit = SET_NUMBERS / (PLACE * sides(least(g->k, SET_DEPTH)));
+    if (strips <= least(2 * fit, MOST_BLOCKS) && !deep && !keeps_a(g, n_rows)) return strips;
+    if (ready && PARTS > 1) fit = deep ? APART : MOST_BLOCKS; /* they take no room */
+    fit = least(MOST_BLOCKS, fit);
+    const int64_t sets = (strips + fit - 1) / fit;
+    return (strips + sets - 1) / sets; /* all of nearly the same width */
 }
 
 int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_columns) {
     const int64_t strips = sides(n_columns);
-    const int64_t width = strips_of_a_set(g, n_rows, strips);
+    const int64_t width = strips_of_a_set(g, false, n_rows, strips);
     const int64_t sets = keeps_a(g, n_rows) ? 1 : (strips + width - 1) / width;
     return 2 * n_rows * sets + n_columns;
 }
@@ -455,13 +528,13 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
     if (rows_.begin >= rows_.end || columns.begin >= columns.end) return;
     enum { FIRST = 4 }; /* strips of the first set where A is kept: little to wait for */
     const int64_t n_rows = rows_.end - rows_.begin;
-    const int64_t strips = strips_of_a_set(g, n_rows, sides(columns.end - columns.begin));
+    const int64_t strips = strips_of_a_set(g, panels, n_rows, sides(columns.end - columns.begin));
     const bool keeps = keeps_a(g, n_rows);
-    real *a = own, *kept = a + 2 * SIDE * DEPTH, *b = kept + KEPT_NUMBERS;
+    uint16_t *a = own, *kept = a + 2 * PARTS * SIDE * DEPTH, *b = kept + KEPT_NUMBERS;
     work w = {.g = g,
               .rows = rows_,
               .columns = columns,
-              .panels = panels,
+              .ready = panels,
               .first_width = (keeps ? least(FIRST, strips) : strips) * SIDE,
               .width = strips * SIDE,
               .height = g->k <= SET_DEPTH ? n_rows : MOST_BLOCKS / strips * SIDE,
@@ -471,7 +544,8 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
               .a_room = a,
               .kept = keeps ? kept : NULL,
               .b = {b, b + SET_NUMBERS},
-              .sums = (float *)(void *)(b + 2 * SET_NUMBERS),
+              .apart = (float *)(void *)(b + 2 * SET_NUMBERS),
+              .sums = (float *)(void *)(b + 2 * SET_NUMBERS) + APART * SQUARE,
               .coming = {.number = -1},
               .few = columns.end - columns.begin <= FEW_STRIPS * SIDE,
               .narrow = is_crowded(g, n_rows * (columns.end - columns.begin) * g->k)};
@@ -480,4 +554,16 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
     g->pairs->tiles.end();
 }
 
-#endif
+/* ---- packing before ---- */
+
+void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to) {
+    enum { STRIPS = FTH_PAIRS_COLUMNS / SIDE }; /* of a panel */
+    const int64_t size = sizeof(real), steps = sides(w->width);
+    for (int64_t i = panels.begin * STRIPS * steps; i < panels.end * STRIPS * steps; i++) {
+        const int64_t column = i / steps * SIDE, l = i % steps * SIDE;
+        const square x = {(const char *)w->data + (column * w->ld + l) * size, w->ld * size,
+                          w->rows - column, w->width - l};
+        for (int part = 0; part < TURNED_PARTS; part++)
+            pack(PAIRS_TURNED, (uint16_t *)to + i * PLACE, x, x, part);
+    }
+}

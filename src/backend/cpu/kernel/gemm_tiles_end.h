@@ -20,21 +20,28 @@ typedef struct ending {
     bool bare, full;
 } ending;
 
-/* A row as bf16. */
+/* A row in the type of activations. */
 inline_ void store_row(real *to, const vf x[VECTORS]) {
+#ifdef FTH_REAL_IS_bf16
 #pragma GCC unroll 4
     for (int i = 0; i < VECTORS; i += 2) {
         const vf both = v_two_rounded(x[i], x[i + 1]);
         memcpy(to + i * VW, &both, sizeof both);
     }
+#else
+#pragma GCC unroll 8
+    for (int i = 0; i < VECTORS; i++) v_store(to + i * VW, x[i]);
+#endif
 }
 
 /* Asks for what finishing the block to the right will read. */
 inline_ void ask_for_row(const gemm *g, int64_t row, int64_t column, const ending t) {
+    enum { LINE = 64 / (int)sizeof(real) }; /* numbers of a line of the cache */
     const int64_t j = column + SIDE;
-    if (!t.bare && g->addend.data)
-        __builtin_prefetch(g->addend.data + row * g->addend.ld + j, 0, 2);
-    if (!t.bare && g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j, 0, 2);
+    for (int i = 0; i < SIDE && !t.bare; i += LINE) {
+        if (g->addend.data) __builtin_prefetch(g->addend.data + row * g->addend.ld + j + i, 0, 2);
+        if (g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j + i, 0, 2);
+    }
     if (!t.full || !gemm_adds(g, 0)) return;
     __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j, 1, 2);
     __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j + SIDE / 2, 1, 2);

@@ -25,6 +25,15 @@ static inline const fth_pairs_path *pairs_of(const fth_exec *ex) {
     return ((const fth_cpu *)ex->device)->pairs;
 }
 
+/* The unit for a product of m x k and k x n numbers, both packed for it. Floats go to tiles, in parts, where
+ * there is enough to do for what has been packed. */
+static inline const fth_pairs_path *unit_for(const fth_exec *ex, int64_t m, int64_t n, int64_t k) {
+    enum { LEAST = 128, DEEPEST = 2048 };
+    const bool enough = m >= LEAST && n >= LEAST && k >= LEAST && k <= DEEPEST;
+    const fth_cpu *cpu = (const fth_cpu *)ex->device;
+    return enough && cpu->parts ? cpu->parts : cpu->pairs;
+}
+
 #define KIND(name, text) FTH_PART(name);
 #include "graph/kinds.def"
 #undef KIND

@@ -61,16 +61,16 @@ FTH_PART(linear) {
               .bias = vector_of(ex, op->in[LINEAR_B]),
               .act = op->u.linear.act,
               .pre = rows_of(ex, op->out[LINEAR_PRE]),
-              .c = rows_of(ex, op->out[LINEAR_Y]),
-              .pairs = pairs_of(ex)};
+              .c = rows_of(ex, op->out[LINEAR_Y])};
     const fth_int8 *int8 = fth_packed_int8(ex, op->in[LINEAR_W]);
     const void *panels = fth_packed_panels(ex, op->in[LINEAR_W]);
+    g.pairs = fth_packed_unit(ex);
     if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
-    else if (panels &&
-             (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack than to multiply */
+    else if (panels && (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack */
         FTH_NAME(gemm_panels)(&g, panels, team, (char *)ex->scratch + team->thread * own_bytes());
     else {
+        g.pairs = unit_for(ex, g.m, g.n, g.k);
         set_weights(ex, op->in[LINEAR_W], &g, team);
         gemm_in_scratch(ex, &g, team);
     }
@@ -85,8 +85,8 @@ FTH_PART(linear_dx) {
               .addend = rows_of(ex, op->in[LINEAR_DX_ADDEND]),
               .saved = rows_of(ex, op->in[LINEAR_DX_SAVED]),
               .act = op->in[LINEAR_DX_SAVED] ? op->u.linear.act : FTH_ACT_NONE,
-              .c = rows_of(ex, op->out[LINEAR_DX_DX]),
-              .pairs = pairs_of(ex)};
+              .c = rows_of(ex, op->out[LINEAR_DX_DX])};
+    g.pairs = unit_for(ex, g.m, g.n, g.k);
     set_weights(ex, op->in[LINEAR_DX_W], &g, team);
     gemm_in_scratch(ex, &g, team);
 }

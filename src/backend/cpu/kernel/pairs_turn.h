@@ -9,8 +9,6 @@ static inline uint32_t pair_of(uint16_t first, uint16_t second) {
     return (uint32_t)second << 16 | first;
 }
 
-typedef uint32_t vu __attribute__((vector_size(sizeof(vf))));
-
 /* VW pairs of bf16: the numbers of `low`, rounded, and behind them those of `high`. */
 inline_ vf v_two_rounded(vf low, vf high) {
 #if defined(__AVX512BF16__)

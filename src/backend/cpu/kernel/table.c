@@ -40,4 +40,5 @@ const fth_cpu_table FTH_NAME(table) = {
     .range_sums = FTH_NAME(range_sums),
     .panel_columns = GEMM_PANEL_COLUMNS,
     .pack_panels = FTH_NAME(pack_panels),
+    .pack_tiles = FTH_NAME(pack_tiles),
 };

@@ -1,13 +1,13 @@
-/* tiles_pack.h: squares of 32 x 32 numbers of bf16 as two tiles for the matrix unit, one behind the
- * other: 16 rows of 32 numbers of A each, or [16 pairs along k][16 columns][2] of B, from either order in
- * memory; B may be floats, which are rounded. Squares at an edge are filled up with 0. Squares are packed
- * in parts, each of a few lines: the unit works meanwhile, and would wait for its operands behind many
- * loads and stores at once. */
+/* tiles_pack.h: squares of 32 x 32 numbers as tiles of bf16 for the matrix unit: two tiles, one behind the
+ * other, of 16 rows of A each, or of 16 columns of B, from either order in memory; of floats three times
+ * two, since a float is the sum of three numbers of bf16. How the numbers of a square lie in its tiles:
+ * tiles_pack_pairs.h, tiles_pack_parts.h. Squares at an edge are filled up with 0. Squares are packed in
+ * parts, each of a few lines: the unit works meanwhile, and would wait for its operands behind many loads
+ * and stores at once. */
 #ifndef FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
 #define FTH_BACKEND_CPU_KERNEL_TILES_PACK_H
 
-#include "backend/cpu/kernel/pairs_turn.h"
-#include "backend/cpu/pairs.h"
+#include "backend/cpu/kernel/kernel.h"
 
 enum {
     SIDE = FTH_TILES_SIDE,
@@ -24,12 +24,22 @@ typedef struct square {
 } square;
 
 /* How squares are packed: A, whose rows are rows of the tiles or columns; B, whose rows are its columns or
- * go along k; the same of floats. */
+ * go along k; the same of floats that are rounded. */
 typedef enum packing { ROWS, TURNED, PAIRS_TURNED, PAIRS, FLOATS_TURNED, FLOATS } packing;
 
 /* Squares are packed in parts: of ROWS_AT_ONCE rows where rows stay rows, else of one tile or half of the
  * rows. */
 enum { ROWS_AT_ONCE = 4, ROW_PARTS = SIDE / ROWS_AT_ONCE, TURNED_PARTS = 2 };
+
+#ifdef FTH_REAL_IS_bf16
+#include "backend/cpu/kernel/tiles_pack_pairs.h"
+#else
+#include "backend/cpu/kernel/tiles_pack_parts.h"
+#endif
+
+static inline bool packs_floats(packing how) {
+    return REAL_DTYPE == FTH_F32 || how == FLOATS || how == FLOATS_TURNED;
+}
 
 /* Asks for some rows of it, to the second-level cache. */
 inline_ void ask_for(const packing how, square x, int first, int n) {
@@ -37,101 +47,7 @@ inline_ void ask_for(const packing how, square x, int first, int n) {
     for (int i = 0; i < n; i++) {
         const char *row = x.first + (first + i) * x.stride;
         __builtin_prefetch(row, 0, 2);
-        if (how == FLOATS || how == FLOATS_TURNED) __builtin_prefetch(row + 64, 0, 2);
-    }
-}
-
-/* Two rows of a square as pairs, a row of each tile. */
-inline_ void store_pairs(uint16_t *to, const void *first, const void *second) {
-#if defined(__AVX512BW__)
-    const __m512i a = _mm512_loadu_si512(first), b = _mm512_loadu_si512(second);
-    const __m512i low = _mm512_unpacklo_epi16(a, b), high = _mm512_unpackhi_epi16(a, b);
-    const __m512i left = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
-    const __m512i right = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
-    _mm512_storeu_si512(to, _mm512_permutex2var_epi64(low, left, high));
-    _mm512_storeu_si512(to + SQUARE / 2, _mm512_permutex2var_epi64(low, right, high));
-#else
-    const uint16_t *a = first, *b = second;
-    for (int j = 0; j < SIDE; j += VW) {
-        const vf pairs = v_pairs_of_rows(a + j, b + j);
-        memcpy(to + j / 16 * (SQUARE / 2) + j % 16 * 2, &pairs, sizeof pairs);
-    }
-#endif
-}
-
-/* The same of rows of floats. */
-inline_ void store_floats(uint16_t *to, const void *first, const void *second) {
-    const float *a = first, *b = second;
-#pragma GCC unroll 8
-    for (int j = 0; j < SIDE; j += VW) {
-        const vf pairs = v_pairs_rounded(v_load(a + j), v_load(b + j));
-        memcpy(to + j / 16 * (SQUARE / 2) + j % 16 * 2, &pairs, sizeof pairs);
-    }
-}
-
-/* A: rows of the square are rows of the tiles. */
-inline_ void pack_rows(uint16_t *to, square x, int part) {
-    const char *from = x.first + part * ROWS_AT_ONCE * x.stride;
-    to += part * ROWS_AT_ONCE * SIDE;
-#pragma GCC unroll 4
-    for (int i = 0; i < ROWS_AT_ONCE; i++) memcpy(to + i * SIDE, from + i * x.stride, TILE_LINE);
-}
-
-/* A: columns of the square are rows of the tiles, even ones in the first part, odd ones in the second. Of
- * two rows of the square the lower halves of their numbers of 32 bits make the pairs of even columns, the
- * upper ones those of odd columns. Whole lines are read at once, since in wide matrices they drive each
- * other out of the cache. */
-inline_ void pack_turned(uint16_t *to, square x, int part) {
-    for (int j = 0; j < SIDE; j += 2 * VW)
-        for (int p = 0; p < TILE_PAIRS; p += VW) {
-            vu pairs[VW]; /* [pair][column] */
-#pragma GCC unroll 16
-            for (int q = 0; q < VW; q++) {
-                const char *from = x.first + 2 * (p + q) * x.stride + 2 * j;
-                vu first, second;
-                memcpy(&first, from, sizeof first);
-                memcpy(&second, from + x.stride, sizeof second);
-                pairs[q] =
-                    part ? first >> 16 | (second & 0xffff0000) : (first & 0xffff) | second << 16;
-            }
-            turn_pairs(to + (j + part) * SIDE + 2 * p, 2 * TILE_LINE, pairs, sizeof *pairs);
-        }
-}
-
-/* B: rows of the square are its columns; a part is a tile. */
-inline_ void pack_pairs_turned(uint16_t *to, square x, const bool floats, int part) {
-    for (int j = 16 * part; j < 16 * (part + 1); j += VW)
-        for (int p = 0; p < TILE_PAIRS; p += VW) {
-            uint16_t *place = to + part * (SQUARE / 2) + p * SIDE + j % 16 * 2;
-            const char *from = x.first + j * x.stride;
-            if (floats)
-                turn_floats(place, TILE_LINE, from + 8 * p, x.stride);
-            else
-                turn_pairs(place, TILE_LINE, from + 4 * p, x.stride);
-        }
-}
-
-/* B: rows of the square go along k. */
-inline_ void pack_pairs(uint16_t *to, square x, const bool floats, int part) {
-    enum { AT_ONCE = TILE_PAIRS / TURNED_PARTS };
-#pragma GCC unroll 8
-    for (int p = part * AT_ONCE; p < (part + 1) * AT_ONCE; p++) {
-        const char *first = x.first + 2 * p * x.stride, *second = first + x.stride;
-        if (floats)
-            store_floats(to + p * SIDE, first, second);
-        else
-            store_pairs(to + p * SIDE, first, second);
-    }
-}
-
-inline_ void pack_part(const packing how, uint16_t *to, square x, int part) {
-    switch (how) {
-    case ROWS: pack_rows(to, x, part); return;
-    case TURNED: pack_turned(to, x, part); return;
-    case PAIRS_TURNED: pack_pairs_turned(to, x, false, part); return;
-    case PAIRS: pack_pairs(to, x, false, part); return;
-    case FLOATS_TURNED: pack_pairs_turned(to, x, true, part); return;
-    case FLOATS: pack_pairs(to, x, true, part); return;
+        if (packs_floats(how)) __builtin_prefetch(row + 64, 0, 2);
     }
 }
 
@@ -139,7 +55,7 @@ inline_ void pack_part(const packing how, uint16_t *to, square x, int part) {
 static __attribute__((noinline)) void pack_edge(packing how, uint16_t *to, const square *x,
                                                 int part) {
     uint32_t whole[SQUARE] = {0}; /* floats; numbers of bf16 take half of each row */
-    const size_t size = how == FLOATS || how == FLOATS_TURNED ? sizeof(float) : sizeof(uint16_t);
+    const size_t size = packs_floats(how) ? sizeof(float) : sizeof(uint16_t);
     const int64_t n = x->columns < SIDE ? x->columns : SIDE;
     for (int64_t i = 0; i < SIDE && i < x->rows; i++)
         memcpy(whole + i * SIDE, x->first + i * x->stride, size * (size_t)n);

@@ -242,6 +242,8 @@ inline_ vf v_mul(vf a, vf b) {
     return a * b;
 }
 
+typedef uint32_t vu __attribute__((vector_size(sizeof(vf))));
+
 /* x, but -inf in the lanes whose number is below n. */
 inline_ vf v_before(vf x, vf lane, float n) {
     const vi hidden = lane < v_set(n), none = (vi)v_set(-__builtin_inff());

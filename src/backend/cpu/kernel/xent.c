@@ -173,7 +173,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                          .b_full = weights->full,
                          .b_by_column = true,
                          .c_full = {(float *)(void *)(scratch + l->logits), l->ld},
-                         .pairs = pairs_of(ex)};
+                         .pairs = unit_for(ex, n, w->rows, w->width)};
     FTH_NAME(gemm)(&logits, team, own);
     fth_team_wait(team);
     chunk_rows(ex, op, team, l, first, n);
@@ -186,7 +186,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .b = weights->b,
                         .b_full = weights->full,
                         .c = {dx.data + first * dx.ld, dx.ld},
-                        .pairs = pairs_of(ex)};
+                        .pairs = unit_for(ex, n, w->width, w->rows)};
         FTH_NAME(gemm)(&g, team, own);
         fth_team_wait(team);
     }
