@@ -11,7 +11,7 @@ static const fth_shape shapes[] = {
     {"one head, width 129", 1, {5}, {4}, 129, 1, 33, 37, false},
     {"four sentences", 4, {3, 1, 7, 2}, {2, 5, 1, 4}, 12, 3, 16, 9, false},
     {"empty batch", 0, {0}, {0}, 16, 2, 20, 9, false},
-    {"width 64", 2, {9, 17}, {18, 16}, 64, 2, 48, 65, false},
+    {"width 64", 2, {9, 17}, {18, 5}, 64, 2, 48, 65, false},
     {"long", 3, {130, 3, 40}, {30, 141, 1}, 128, 2, 256, 300, true},
 };
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -43,8 +44,20 @@ typedef struct entry {
     bool large; /* large shapes too */
 } entry;
 
-/* Every case on all devices of a list; prints what is wrong and returns how many. */
-static int wrong_cases(const entry *list, int n, fth_precision precision) {
+/* A case of attention with another shape; false: it is no such case, or has come with another one. */
+static bool with_shape(fth_op_case *c, const fth_shape *shape) {
+    static const char name[] = "attention";
+    char *end = strstr(c->name, " / ");
+    if (strncmp(c->name, name, sizeof name - 1) != 0 || strcmp(end, " / one token") != 0)
+        return false;
+    snprintf(end, sizeof c->name - (size_t)(end - c->name), " / %s", shape->name);
+    c->shape = shape;
+    return true;
+}
+
+/* Every case on all devices of a list, or, where a shape is given, attention with that; prints what is
+ * wrong and returns how many. */
+static int wrong_cases(const entry *list, int n, fth_precision precision, const fth_shape *shape) {
     enum { MOST = 8 };
     fth_device *ref, *dev[MOST];
     assert_true(n <= MOST);
@@ -55,6 +68,7 @@ static int wrong_cases(const entry *list, int n, fth_precision precision) {
     while (n_large < n && list[n_large].large) n_large++; /* they come first */
     fth_op_case c;
     for (size_t i = 0; fth_op_case_at(i, &c); i++) {
+        if (shape && !with_shape(&c, shape)) continue;
         /* with one key the gradients of scores are 0, and what is left of them is rounding */
         const double fp32 = c.shape->src[0] == 1 ? 1e-3 : 1e-5;
         const double tolerance = precision == FTH_PREC_BF16 ? 2e-2 : fp32;
@@ -78,7 +92,7 @@ static void kernels_agree_with_ref(fth_precision precision) {
     const char *last = list[n - 1].isa;
     list[n++] = (entry){last, 1, false};
     list[n++] = (entry){last, 3, false};
-    assert_int_equal(wrong_cases(list, n, precision), 0);
+    assert_int_equal(wrong_cases(list, n, precision, NULL), 0);
 }
 
 static void fp32_agrees_with_ref(void **state) {
@@ -91,13 +105,27 @@ static void bf16_agrees_with_ref(void **state) {
     kernels_agree_with_ref(FTH_PREC_BF16);
 }
 
-static void units_of_bf16_agree_with_ref(void **state) {
-    (void)state;
-    entry list[N_UNITS];
+static int list_units(entry list[N_UNITS]) {
     int n = 0;
     for (int i = 0; i < N_UNITS; i++)
         if (has(units[i])) list[n++] = (entry){units[i], 2, strstr(units[i], "bf16") != NULL};
-    assert_int_equal(wrong_cases(list, n, FTH_PREC_BF16), 0);
+    return n;
+}
+
+static void units_of_bf16_agree_with_ref(void **state) {
+    (void)state;
+    entry list[N_UNITS];
+    const int n = list_units(list);
+    assert_int_equal(wrong_cases(list, n, FTH_PREC_BF16, NULL), 0);
+}
+
+/* Sentences that fill tiles are read where they lie. */
+static void attention_of_whole_tiles(void **state) {
+    (void)state;
+    static const fth_shape whole = {"whole tiles", 3, {32, 16, 7}, {48, 32, 16}, 128, 2, 16, 9, 0};
+    entry list[N_UNITS];
+    const int n = list_units(list);
+    assert_int_equal(wrong_cases(list, n, FTH_PREC_BF16, &whole), 0);
 }
 
 /* ---- products larger than the blocks that they are cut into ---- */
@@ -664,6 +692,7 @@ int main(void) {
         cmocka_unit_test(fp32_agrees_with_ref),
         cmocka_unit_test(bf16_agrees_with_ref),
         cmocka_unit_test(units_of_bf16_agree_with_ref),
+        cmocka_unit_test(attention_of_whole_tiles),
         cmocka_unit_test(products_in_blocks),
         cmocka_unit_test(gradients_do_not_depend_on_threads),
         cmocka_unit_test(adam_agrees_with_ref),
