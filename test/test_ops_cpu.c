@@ -108,7 +108,7 @@ static void bf16_agrees_with_ref(void **state) {
 static int list_units(entry list[N_UNITS]) {
     int n = 0;
     for (int i = 0; i < N_UNITS; i++)
-        if (has(units[i])) list[n++] = (entry){units[i], 2, strstr(units[i], "bf16") != NULL};
+        if (has(units[i])) list[n++] = (entry){units[i], 2, true};
     return n;
 }
 
