@@ -11,13 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/cpu/cpu.h"
 #include "backend/cpu/packed.h"
 #include "base/philox.h"
-
-static void assert_ok(fth_err err) {
-    if (err != FTH_OK) fail_msg("%s", fth_error_message());
-}
+#include "cpu_paths.h"
 
 /* ---- products ---- */
 
@@ -89,11 +85,6 @@ static void paths_follow_the_instruction_set(void **state) {
 
 enum { X = 1, W, B, Y, N_VALUES };
 enum { IN_8_BITS, IN_PANELS };
-
-static bool has(const char *isa, fth_precision precision) {
-    fth_cpu_choice choice;
-    return fth_cpu_choose(isa, precision, &choice) == FTH_OK;
-}
 
 typedef struct map {
     fth_device *dev;
@@ -229,15 +220,15 @@ static void maps_agree_with_their_numbers(void **state) {
     } cases[] = {{1, 1, 1, FTH_ACT_NONE},     {1, 512, 130, FTH_ACT_RELU},
                  {2, 63, 64, FTH_ACT_NONE},   {32, 129, 65, FTH_ACT_RELU},
                  {97, 40, 200, FTH_ACT_NONE}, {200, 16, 33, FTH_ACT_NONE}};
-    static const char *const isas[] = {"plain", "avx2", "avx512", "plain-amx", "avx512-plain-amx",
-                                       "amx"};
+    static const char *const names[] = {"plain", "avx2", "avx512", "plain-amx", "avx512-plain-amx",
+                                        "amx"};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
-            if (!has(isas[i], FTH_FP32)) continue;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            if (!has(names[i])) continue;
             for (int threads = 1; threads <= 3; threads++)
-                try_map(isas[i], FTH_FP32, threads, cases[c].m, cases[c].k, cases[c].n,
+                try_map(names[i], FTH_FP32, threads, cases[c].m, cases[c].k, cases[c].n,
                         cases[c].act);
-            try_map(isas[i], FTH_PREC_BF16, 2, cases[c].m, cases[c].k, cases[c].n, cases[c].act);
+            try_map(names[i], FTH_PREC_BF16, 2, cases[c].m, cases[c].k, cases[c].n, cases[c].act);
         }
 }
 
@@ -301,18 +292,15 @@ static void panels_agree_with_products(void **state) {
         {7, 2, 300, FTH_ACT_NONE},   {32, 129, 65, FTH_ACT_RELU},  {33, 64, 7, FTH_ACT_NONE},
         {5, 1100, 16, FTH_ACT_RELU}, {97, 40, 200, FTH_ACT_NONE},  {200, 16, 33, FTH_ACT_NONE},
         {3, 2100, 70, FTH_ACT_NONE}, {32, 640, 200, FTH_ACT_RELU}, {71, 131, 300, FTH_ACT_NONE}};
-    static const char *const isas[] = {"plain", "avx2", "avx512"};
-    static const char *const units[] = {"plain-bf16",       "plain-amx",   "avx512-plain-bf16",
-                                        "avx512-plain-amx", "avx512-bf16", "amx"};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const int64_t m = cases[c].m, k = cases[c].k, n = cases[c].n;
-        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-            for (int threads = 1; threads <= 5 && has(isas[i], FTH_FP32); threads += 2) {
+        for (size_t i = 0; i < N_ISAS; i++)
+            for (int threads = 1; threads <= 5 && has(isas[i]); threads += 2) {
                 try_panels(isas[i], FTH_FP32, threads, m, k, n, cases[c].act);
                 if (threads == 3) try_panels(isas[i], FTH_PREC_BF16, 2, m, k, n, cases[c].act);
             }
-        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-            if (has(units[i], FTH_PREC_BF16)) {
+        for (size_t i = 0; i < N_UNITS; i++)
+            if (has(units[i])) {
                 try_panels(units[i], FTH_PREC_BF16, 1 + (int)c % 3, m, k, n, cases[c].act);
                 try_panels(units[i], FTH_FP32, 1 + (int)c % 3, m, k, n, cases[c].act);
             }
@@ -368,11 +356,12 @@ static void try_parameters(const char *isa, int threads, int64_t m, int64_t k, i
 
 static void parameters_are_rounded(void **state) {
     (void)state;
-    static const char *const isas[] = {"plain", "avx2", "avx512", "avx512-plain-bf16", "plain-amx"};
+    static const char *const names[] = {"plain", "avx2", "avx512", "avx512-plain-bf16",
+                                        "plain-amx"};
     static const int64_t cases[][3] = {{5, 37, 41}, {200, 64, 192}, {70, 300, 259}}; /* m, k, n */
-    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-        for (int c = 0; c < 3 && has(isas[i], FTH_PREC_BF16); c++)
-            try_parameters(isas[i], 1 + c, cases[c][0], cases[c][1], cases[c][2]);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int c = 0; c < 3 && has(names[i]); c++)
+            try_parameters(names[i], 1 + c, cases[c][0], cases[c][1], cases[c][2]);
 }
 
 int main(void) {

@@ -38,16 +38,15 @@ typedef struct fth_tiles_block {
     bool half;   /* 16 columns */
     bool narrow; /* with two: few tiles in use, for a crowded core */
     bool add;    /* to what is in c */
-    bool
-        parts; /* a factor is the sum of three parts, the largest first, of which the last may be left
-                  * out where it meets another than the first: six products (bf16) */
+    /* A factor is the sum of three parts, the largest first, of which the last may be left out where it
+     * meets another than the first: six products (bf16). */
+    bool parts;
     fth_tiles a, b;
     int64_t steps; /* tiles along k */
     void *c;       /* [32 or 16][32 or 16] numbers of 4 bytes */
     int64_t c_stride;
-    void (*meanwhile)(
-        void *context); /* called once a step, or a step and part: work for the rest of
-                                       * the core; or NULL */
+    /* Called once a step, or a step and part: work for the rest of the core; or NULL. */
+    void (*meanwhile)(void *context);
     void *context;
 } fth_tiles_block;
 

@@ -82,11 +82,11 @@ fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice
         const fth_pairs_path *pairs = x->pairs ? fth_pairs_path_named(x->pairs) : NULL;
         if (!x->present() || (x->pairs && !pairs)) continue;
         if (!name && x->pays && !x->pays(precision)) continue;
-        const bool on_tiles = pairs && !pairs->product;
+        const bool parts = precision == FTH_FP32 && fth_pairs_on_tiles(pairs);
         *out = (fth_cpu_choice){.name = name ? x->name : NULL,
                                 .table = x->table[precision],
                                 .pairs = precision == FTH_PREC_BF16 ? pairs : NULL,
-                                .parts = precision == FTH_FP32 && on_tiles ? pairs : NULL};
+                                .parts = parts ? pairs : NULL};
         return FTH_OK;
     }
     if (known) return fth_fail(FTH_USAGE, "instruction set %s: this machine lacks it", name);

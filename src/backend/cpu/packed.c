@@ -141,7 +141,7 @@ static void panels_part(const fth_team *team, void *context) {
     }
     if (!p->shape.unit)
         p->shape.table->pack_panels(&p->from, mine, p->to);
-    else if (!p->shape.unit->product)
+    else if (fth_pairs_on_tiles(p->shape.unit))
         p->shape.table->pack_tiles(&p->from, mine, p->to);
     else
         pack_pairs(p->shape.unit, &p->from, mine, p->to);

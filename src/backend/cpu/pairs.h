@@ -51,6 +51,11 @@ typedef struct fth_pairs_path {
     } tiles;
 } fth_pairs_path;
 
+/* Whether a path, if any, multiplies tiles. */
+static inline bool fth_pairs_on_tiles(const fth_pairs_path *path) {
+    return path && !path->product;
+}
+
 /* A path by name: "avx512-bf16", "amx", or their twins "plain-bf16", "plain-amx". NULL: there is no
  * such path, or the machine lacks its unit. */
 const fth_pairs_path *fth_pairs_path_named(const char *name);

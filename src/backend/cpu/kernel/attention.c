@@ -114,7 +114,7 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
     small_product(w->n, ld,
                   &(small){.k = steps_of(unit, w->keys),
                            .a = sum_keys(unit, w, b->s, b->drawn),
-                           .by_column = !on_tiles(unit),
+                           .by_column = !fth_pairs_on_tiles(unit),
                            .b = v,
                            .c = b->o,
                            .ldc = ld,
@@ -197,7 +197,7 @@ FTH_PART(attention) {
     const fth_pairs_path *best = head_unit(ex, width, factors, 3);
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, v_round(width));
-    if (on_tiles(best)) best->tiles.begin();
+    if (fth_pairs_on_tiles(best)) best->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.q_len == 0 || t.k_len == 0) continue;
@@ -217,5 +217,5 @@ FTH_PART(attention) {
             query_block(ex, op, &t, &b, &w, unit, k, v);
         }
     }
-    if (on_tiles(best)) best->tiles.end();
+    if (fth_pairs_on_tiles(best)) best->tiles.end();
 }

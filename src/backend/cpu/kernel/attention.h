@@ -111,7 +111,7 @@ static inline view head_view(const head_rows *x, float *restrict_ buffer) {
 static inline const fth_pairs_path *head_unit(const fth_exec *ex, int32_t width,
                                               const rows *factors, int n) {
     const fth_pairs_path *unit = pairs_of(ex);
-    bool fits = unit && width % (on_tiles(unit) ? FTH_TILES_SIDE : 2 * VW) == 0;
+    bool fits = unit && width % (fth_pairs_on_tiles(unit) ? FTH_TILES_SIDE : 2 * VW) == 0;
     for (int i = 0; i < n; i++) fits = fits && factors[i].ld % 2 == 0;
     return fits ? unit : NULL;
 }
@@ -149,7 +149,7 @@ static inline view across_rows(const fth_pairs_path *unit, const head_rows *x, v
  * whole ones. buffer [keys, width] has room for that behind what across_rows may leave there. */
 static inline view whole_rows(const fth_pairs_path *unit, const head_rows *x, float *buffer) {
     enum { TILE = 16 };
-    if (!on_tiles(unit) || x->n % TILE == 0) return along_rows(unit, x, buffer);
+    if (!fth_pairs_on_tiles(unit) || x->n % TILE == 0) return along_rows(unit, x, buffer);
     const size_t row = sizeof(real) * (size_t)x->width;
     char *to = (char *)(buffer + steps_of(unit, x->n) * x->width);
     for (int64_t i = 0; i < x->n; i++, to += row) memcpy(to, x->data + i * x->ld, row);
@@ -259,6 +259,17 @@ inline_ vf keys_pair(const block *w, const float *s, int64_t pair, int64_t c) {
     if (2 * pair >= w->keys) return v_zero();
     return v_pairs_rounded(v_load(at), 2 * pair + 1 < w->keys ? v_load(at + Q_BLOCK) : v_zero());
 }
+
+/* s as rows of so many pairs of keys, to [Q_BLOCK][pairs]. */
+static inline void turn_keys(const block *w, const float *s, float *to, int64_t pairs) {
+    for (int64_t p = 0; p < pairs; p += VW)
+        for (int64_t c = 0; c < w->n; c += VW) {
+            vf r[VW];
+#pragma GCC unroll 16
+            for (int i = 0; i < VW; i++) r[i] = keys_pair(w, s, p + i, c);
+            store_turned(to + c * pairs + p, pairs * (int64_t)sizeof *to, r);
+        }
+}
 #endif
 
 /* As a factor of sums over keys, by columns. Pairs: rounded, vectors where it lies, tiles turned in `to`
@@ -266,14 +277,10 @@ inline_ vf keys_pair(const block *w, const float *s, int64_t pair, int64_t c) {
 static inline view sum_keys(const fth_pairs_path *unit, const block *w, float *s, float *to) {
 #ifdef FTH_REAL_IS_bf16
     const int64_t pairs = unit ? steps_of(unit, w->keys) : 0;
-    for (int64_t p = 0; on_tiles(unit) && p < pairs; p += VW)
-        for (int64_t c = 0; c < w->n; c += VW) {
-            vf r[VW];
-#pragma GCC unroll 16
-            for (int i = 0; i < VW; i++) r[i] = keys_pair(w, s, p + i, c);
-            store_turned(to + c * pairs + p, pairs * (int64_t)sizeof *to, r);
-        }
-    if (on_tiles(unit)) return (view){to, pairs};
+    if (fth_pairs_on_tiles(unit)) {
+        turn_keys(w, s, to, pairs);
+        return (view){to, pairs};
+    }
     for (int64_t p = 0; p < pairs; p++)
         for (int64_t c = 0; c < w->n; c += VW) v_store(s + p * Q_BLOCK + c, keys_pair(w, s, p, c));
 #else

@@ -137,8 +137,10 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
     s.b = across_rows(unit, &g_rows, g, b->dout);
     s.c = b->dv;
     small_product(w->keys, ld, &s);
-    s = (small){
-        .k = steps_of(unit, w->keys), .by_column = !on_tiles(unit), .ldc = ld, .unit = unit};
+    s = (small){.k = steps_of(unit, w->keys),
+                .by_column = !fth_pairs_on_tiles(unit),
+                .ldc = ld,
+                .unit = unit};
     s.a = sum_keys(unit, w, b->ds, b->drawn), s.b = x->k_across, s.c = b->dq;
     small_product(w->n, ld, &s);
     if (dq.data) store_head(dq, row, w->n, t->head, width, b->dq, op->u.attention.scale, NULL);
@@ -155,7 +157,7 @@ FTH_PART(attention_bwd) {
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
     const fth_pairs_path *unit = head_unit(ex, width, factors, 4);
-    if (on_tiles(unit)) unit->tiles.begin();
+    if (fth_pairs_on_tiles(unit)) unit->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         sentence x = {.unit = unit};
@@ -176,5 +178,5 @@ FTH_PART(attention_bwd) {
         if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, op->u.attention.scale, NULL);
         if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, 1, NULL);
     }
-    if (on_tiles(unit)) unit->tiles.end();
+    if (fth_pairs_on_tiles(unit)) unit->tiles.end();
 }

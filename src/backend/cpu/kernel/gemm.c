@@ -268,7 +268,7 @@ static int row_threads(const fth_team *team, int64_t n) {
 
 /* Numbers that a thread packs for each step of k of C += A B on pairs, those of A twice as dear. */
 static int64_t packing(const gemm *g, int64_t n_rows, int64_t n_columns) {
-    if (gemm_on_tiles(g)) return FTH_NAME(gemm_tiles_packing)(g, n_rows, n_columns);
+    if (fth_pairs_on_tiles(g->pairs)) return FTH_NAME(gemm_tiles_packing)(g, n_rows, n_columns);
     return 2 * n_rows + n_columns;
 }
 
@@ -298,7 +298,7 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         FTH_NAME(gemm_accumulate)(g, team, own);
         return;
     }
-    const bool tiles = gemm_on_tiles(g); /* these pack A while they multiply */
+    const bool tiles = fth_pairs_on_tiles(g->pairs); /* these pack A while they multiply */
     const int by_rows = g->accumulate ? row_threads_accumulating(g, team) : row_threads(team, g->n);
     const int by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};

@@ -64,11 +64,6 @@ void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to);
  * of k; those of A, which are turned, count twice. */
 int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_columns);
 
-/* Whether the products of g are done on tiles. */
-static inline bool gemm_on_tiles(const gemm *g) {
-    return g->pairs && !g->pairs->product;
-}
-
 /* Floats with short rows can be read down the rows where they lie: they fall into all sets of the
  * cache and the processor sees them coming. */
 static inline bool gemm_is_thin(rows x) {

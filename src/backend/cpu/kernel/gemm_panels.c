@@ -201,7 +201,7 @@ void FTH_NAME(gemm_panels)(const gemm *g, const void *panels, const fth_team *te
     const fth_team panel_team = {team->thread % by_panels, by_panels, NULL};
     const fth_share rows_ = fth_team_share(&row_team, g->m, 1);
     const fth_share mine = fth_team_share(&panel_team, n_panels, 1);
-    if (gemm_on_tiles(g)) {
+    if (fth_pairs_on_tiles(g->pairs)) {
         const int64_t end = mine.end * columns;
         const fth_share columns_ = {mine.begin * columns, end < g->n ? end : g->n};
         FTH_NAME(gemm_tiles)(g, panels, rows_, columns_, own);

@@ -11,14 +11,12 @@ static int64_t own_bytes(void) {
     return panels > whole ? panels : whole;
 }
 
-/* The matrix of a product: a unit for pairs rounds it when it packs it; else it is made in the type of
- * activations, behind what the threads have for themselves. */
+/* Few rows are multiplied with what has been rounded before. */
 static void set_weights(const fth_exec *ex, fth_val v, gemm *g, const fth_team *team) {
-    const fth_tensor *w = fth_arg(ex, v);
-    if (w->dtype != REAL_DTYPE && g->pairs && g->m > GEMM_FEW_ROWS)
-        g->b_full = full_of(ex, v);
-    else
-        g->b = weights_in(ex, v, (char *)ex->scratch + ex->device->threads * own_bytes(), team);
+    void *place = (char *)ex->scratch + ex->device->threads * own_bytes();
+    const matrix w = matrix_in(ex, v, g->m > GEMM_FEW_ROWS ? g->pairs : NULL, place, team);
+    g->b = w.b;
+    g->b_full = w.full;
 }
 
 /* Gradients of thin maps: threads share the rows instead of dW, since each has those rows in its

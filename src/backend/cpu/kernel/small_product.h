@@ -31,10 +31,6 @@ typedef struct small {
     const fth_pairs_path *unit; /* for pairs, which k counts; NULL: floats. bf16 alone */
 } small;
 
-static inline bool on_tiles(const fth_pairs_path *unit) {
-    return unit && !unit->product;
-}
-
 /* How A and B lie, as far as the compiler should know it. */
 typedef struct small_kind {
     bool by_column, pairs;
@@ -137,7 +133,7 @@ static inline void small_tiles(int64_t m, int64_t n, const small *s) {
 
 static inline void small_product(int64_t m, int64_t n, const small *s) {
 #ifdef FTH_REAL_IS_bf16
-    if (on_tiles(s->unit)) {
+    if (fth_pairs_on_tiles(s->unit)) {
         small_tiles(m, n, s);
         return;
     }

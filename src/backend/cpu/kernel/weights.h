@@ -39,4 +39,18 @@ static inline rows weights_in(const fth_exec *ex, fth_val v, void *place, const 
     return (rows){to, t->width};
 }
 
+/* The matrix of a product, as gemm takes it. */
+typedef struct matrix {
+    rows b;
+    full_rows full; /* in place of b: floats that a unit for pairs rounds when it packs them */
+} matrix;
+
+/* The whole team calls this; unit: what multiplies it, NULL: nothing that rounds; place: weights_bytes,
+ * which such a unit does not need. */
+static inline matrix matrix_in(const fth_exec *ex, fth_val v, const fth_pairs_path *unit,
+                               void *place, const fth_team *team) {
+    if (unit && fth_arg(ex, v)->dtype != REAL_DTYPE) return (matrix){.full = full_of(ex, v)};
+    return (matrix){.b = weights_in(ex, v, place, team)};
+}
+
 #endif

@@ -141,20 +141,6 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
     }
 }
 
-/* The weights in the type of activations, or as floats that a unit for pairs rounds when it packs them. */
-typedef struct matrix {
-    rows b;
-    full_rows full;
-} matrix;
-
-static matrix weights_of(const fth_exec *ex, const fth_op *op, const layout *l,
-                         const fth_team *team) {
-    const fth_val w = op->in[XENT_W];
-    if (fth_arg(ex, w)->dtype != REAL_DTYPE && pairs_of(ex))
-        return (matrix){.full = full_of(ex, w)};
-    return (matrix){.b = weights_in(ex, w, (char *)ex->scratch + l->bytes, team)};
-}
-
 /* The three products and the rows between them, for rows [first, first + n). */
 static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
                   const matrix *weights, int64_t first, int64_t n) {
@@ -211,7 +197,8 @@ FTH_PART(xent) {
     const layout l = layout_of(x->rows, w->rows, ex->device->threads);
     losses *sums = (losses *)(void *)((char *)ex->scratch + l.losses);
     sums[team->thread] = (losses){0};
-    const matrix weights = weights_of(ex, op, &l, team);
+    const matrix weights =
+        matrix_in(ex, op->in[XENT_W], pairs_of(ex), (char *)ex->scratch + l.bytes, team);
     for (int64_t first = 0; first < n; first += l.chunk)
         chunk(ex, op, team, &l, &weights, first, n - first < l.chunk ? n - first : l.chunk);
     fth_team_wait(team);
