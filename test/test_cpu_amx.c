@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "backend/cpu/bf16.h"
-#include "backend/cpu/int8.h"
+#include "backend/cpu/digits.h"
 #include "backend/cpu/pairs.h"
 #include "base/philox.h"
 #include "model_case.h"
@@ -99,14 +99,18 @@ static void dot_bf16(int c, int a, int b) {
             }
 }
 
-static void dot_unsigned_signed(int c, int a, int b) {
+/* The second factor has a sign, the first one may have. */
+static void dot_bytes(int c, int a, int b, bool has_sign) {
     for (int i = 0; i < 16; i++)
         for (int p = 0; p < 16; p++)
             for (int j = 0; j < 16; j++) {
                 int32_t sum;
                 memcpy(&sum, &unit.tile[c][i][4 * j], sizeof sum);
-                for (int q = 0; q < 4; q++)
-                    sum += unit.tile[a][i][4 * p + q] * (int8_t)unit.tile[b][p][4 * j + q];
+                for (int q = 0; q < 4; q++) {
+                    const unsigned char byte = unit.tile[a][i][4 * p + q];
+                    const int x = has_sign ? (int8_t)byte : byte;
+                    sum += x * (int8_t)unit.tile[b][p][4 * j + q];
+                }
                 memcpy(&unit.tile[c][i][4 * j], &sum, sizeof sum);
             }
 }
@@ -188,8 +192,8 @@ static int do_instruction(const ucontext_t *u, const unsigned char *p) {
         return move_tile(u, p, prefix);
     if (p[3] == 0x5c && prefix == PREFIX_F3)
         dot_bf16(middle, low, third);
-    else if (p[3] == 0x5e && prefix == PREFIX_66)
-        dot_unsigned_signed(middle, low, third);
+    else if (p[3] == 0x5e && (prefix == PREFIX_66 || prefix == PREFIX_F2))
+        dot_bytes(middle, low, third, prefix == PREFIX_F2);
     else
         return 0;
     return 5;
@@ -290,14 +294,14 @@ static void blocks_are_those_of_the_twin(void **state) {
 /* Whether the answer comes in some tries: other work on the machine can disturb a few. */
 static bool answers(bool expected) {
     for (int i = 0; i < 20; i++)
-        if (fth_amx_is_crowded() == expected) return true;
+        if (others_work_here() == expected) return true;
     return false;
 }
 
 static void a_crowded_core_is_known(void **state) {
     (void)state;
     stand_in();
-    fth_amx_is_crowded();
+    fth_amx_is_crowded(1);
     if (!emulated) skip(); /* what the answer is, the machine knows */
     assert_true(answers(false));
     crowded = 1;
@@ -327,6 +331,45 @@ static void bytes_are_those_of_the_twin(void **state) {
         assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
     }
     test_free(panel);
+}
+
+/* Digit r of x meets digit q of w, in sums of their own for each r + q; by the twin and the unit, with many
+ * tiles in use and few. */
+static void digits_are_those_of_the_twin(void **state) {
+    (void)state;
+    stand_in();
+    enum { X_STEP = FTH_DIGITS_X * FTH_DIGITS_TILE, W_STEP = FTH_DIGITS_W * FTH_DIGITS_TILE };
+    static const char *const names[] = {"plain-amx", "amx"};
+    int8_t *x = test_malloc(STEPS * X_STEP), *w = test_malloc(STEPS * W_STEP);
+    int32_t sums[FTH_DIGITS_SUMS], expected[FTH_DIGITS_SUMS] = {0};
+    fth_rng r;
+    fth_rng_init(&r, 5, 0);
+    for (int i = 0; i < STEPS * X_STEP; i++) x[i] = (int8_t)((int)fth_rng_below(&r, 256) - 128);
+    for (int i = 0; i < STEPS * W_STEP; i++) w[i] = (int8_t)((int)fth_rng_below(&r, 256) - 128);
+    for (int d = 0; d < FTH_DIGITS_X; d++)
+        for (int q = 0; q < FTH_DIGITS_W && d + q < 4; q++)
+            for (int i = 0; i < 256; i++)
+                for (int l = 0; l < 64 * STEPS; l++) {
+                    const int8_t *row = x + l / 64 * X_STEP + d * FTH_DIGITS_TILE + i / 16 * 64;
+                    const int8_t *column = w + l / 64 * W_STEP + q * FTH_DIGITS_TILE + i % 16 * 4;
+                    expected[(d + q) * 256 + i] += row[l % 64] * column[l % 64 / 4 * 64 + l % 4];
+                }
+    for (int way = 0; way < 4; way++) {
+        const fth_digits_path *path = fth_digits_path_named(names[way / 2]);
+        fth_digits_product *product = way % 2 ? path->narrow : path->product;
+        int calls = 0;
+        fth_digits_block b = {x, w, NULL, STEPS - 1, false, sums, count, &calls};
+        path->begin();
+        product(&b); /* whatever lay there */
+        b.x += (STEPS - 1) * X_STEP, b.w += (STEPS - 1) * W_STEP;
+        b.ask = w, b.steps = 1, b.add = true;
+        product(&b);
+        path->end();
+        assert_memory_equal(sums, expected, sizeof expected);
+        assert_int_equal(calls, STEPS);
+    }
+    test_free(x);
+    test_free(w);
 }
 
 /* ---- a training, on two threads ---- */
@@ -370,6 +413,7 @@ int main(void) {
         cmocka_unit_test(blocks_are_those_of_the_twin),
         cmocka_unit_test(a_crowded_core_is_known),
         cmocka_unit_test(bytes_are_those_of_the_twin),
+        cmocka_unit_test(digits_are_those_of_the_twin),
         cmocka_unit_test(a_training_is_that_of_the_twin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* links: cpu ref */
 /* Weights that device cpu packs. In 8 bits: every path against sums in plain integers, and linear maps on
- * every instruction set against what their 8-bit numbers say, in double. As panels: linear maps on every
- * instruction set and unit against products in double. And weights of fp32 that become bf16 ones. */
+ * every instruction set against what their 8-bit numbers say, in double. As panels and in fixed point: linear
+ * maps on every instruction set and unit against products in double. And weights of fp32 that become bf16
+ * ones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +85,7 @@ static void paths_follow_the_instruction_set(void **state) {
 /* ---- linear maps ---- */
 
 enum { X = 1, W, B, Y, N_VALUES };
-enum { IN_8_BITS, IN_PANELS };
+enum { IN_8_BITS, WHOLE };
 
 typedef struct map {
     fth_device *dev;
@@ -150,15 +151,17 @@ static void open_map(map *p, int how, const char *isa, fth_precision precision, 
     assert_ok(p->dev->backend->alloc(p->dev, bytes, &p->ex.scratch));
     assert_ok(p->dev->backend->prepare(&p->ex));
     assert_true((p->ex.own != NULL) == (how == IN_8_BITS)); /* this is no step of generation */
-    if (how == IN_PANELS) assert_ok(fth_cpu_pack_panels(&p->ex));
-    assert_true((fth_packed_int8(&p->ex, W) != NULL) == (how == IN_8_BITS));
-    assert_true((fth_packed_panels(&p->ex, W) != NULL) == (how == IN_PANELS));
+    if (how == WHOLE) assert_ok(fth_cpu_pack_whole(&p->ex, true));
+    const bool digits = how == WHOLE && ((fth_cpu *)p->dev)->parts;
+    assert_true((fth_packed_digits(&p->ex) != NULL) == digits);
+    assert_true((fth_packed_int8(&p->ex, W) != NULL) == (how == IN_8_BITS || digits));
+    assert_true((fth_packed_panels(&p->ex, W) != NULL) == (how == WHOLE && !digits));
     /* two read the weights; they are packed once, and not much larger than they are */
-    const int64_t least = how == IN_8_BITS ? n * k : n * k * (int64_t)fth_dtype_size(p->dev->real);
-    const bool parts = precision == FTH_FP32 && fth_packed_unit(&p->ex);
-    const int64_t size = how == IN_8_BITS ? 1 : parts ? 2 * FTH_PARTS : 4;
+    const int64_t size = how == IN_8_BITS ? 1
+                         : digits         ? FTH_DIGITS_W
+                                          : (int64_t)fth_dtype_size(p->dev->real);
     const int64_t padded = (n + 63) / 64 * 64 * ((k + 127) / 128 * 128) * size;
-    assert_in_range(p->ex.own_bytes, least, padded + 16 * (n + 64));
+    assert_in_range(p->ex.own_bytes, n * k * size, padded + 16 * (n + 64));
 }
 
 static void close_map(map *p) {
@@ -233,10 +236,9 @@ static void maps_agree_with_their_numbers(void **state) {
 }
 
 /* A row of zeros gives the bias; one that is not finite gives no number; neither harms others. */
-static void odd_rows(void **state) {
-    (void)state;
+static void try_odd_rows(int how, const char *isa) {
     map p;
-    open_map(&p, IN_8_BITS, NULL, FTH_FP32, 2, 4, 20, 70, FTH_ACT_NONE);
+    open_map(&p, how, isa, FTH_FP32, 2, 4, 20, 70, FTH_ACT_NONE);
     float *x = p.tensor[X].data;
     for (int l = 0; l < 20; l++) x[l] = 0;
     x[20 + 3] = INFINITY;
@@ -251,16 +253,24 @@ static void odd_rows(void **state) {
     close_map(&p);
 }
 
-/* ---- panels ---- */
+static void odd_rows(void **state) {
+    (void)state;
+    try_odd_rows(IN_8_BITS, NULL);
+    try_odd_rows(WHOLE, NULL);
+    for (size_t i = 0; i < N_TILES; i++)
+        if (has(tiles[i])) try_odd_rows(WHOLE, tiles[i]);
+}
 
-static void try_panels(const char *isa, fth_precision precision, int threads, int64_t m, int64_t k,
-                       int64_t n, fth_act act) {
+/* ---- panels, and fixed point on tiles ---- */
+
+static void try_whole(const char *isa, fth_precision precision, int threads, int64_t m, int64_t k,
+                      int64_t n, fth_act act) {
     map p;
-    open_map(&p, IN_PANELS, isa, precision, threads, m, k, n, act);
+    open_map(&p, WHOLE, isa, precision, threads, m, k, n, act);
     if (m <= FTH_PANEL_ROWS) /* not read */
         memset(p.tensor[W].data, 0xff, (size_t)(n * k) * fth_dtype_size(p.dev->real));
     map plain;
-    open_map(&plain, IN_PANELS, isa, precision, 1, m, k, n, act); /* the weights as they were */
+    open_map(&plain, WHOLE, isa, precision, 1, m, k, n, act); /* the weights as they were */
     assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
     const double rounding = precision == FTH_PREC_BF16 ? 1.0 / 128 : 0;
     for (int64_t i = 0; i < m; i++)
@@ -282,7 +292,7 @@ static void try_panels(const char *isa, fth_precision precision, int threads, in
     close_map(&p);
 }
 
-static void panels_agree_with_products(void **state) {
+static void whole_weights_agree_with_products(void **state) {
     (void)state;
     static const struct {
         int64_t m, k, n;
@@ -296,15 +306,86 @@ static void panels_agree_with_products(void **state) {
         const int64_t m = cases[c].m, k = cases[c].k, n = cases[c].n;
         for (size_t i = 0; i < N_ISAS; i++)
             for (int threads = 1; threads <= 5 && has(isas[i]); threads += 2) {
-                try_panels(isas[i], FTH_FP32, threads, m, k, n, cases[c].act);
-                if (threads == 3) try_panels(isas[i], FTH_PREC_BF16, 2, m, k, n, cases[c].act);
+                try_whole(isas[i], FTH_FP32, threads, m, k, n, cases[c].act);
+                if (threads == 3) try_whole(isas[i], FTH_PREC_BF16, 2, m, k, n, cases[c].act);
             }
         for (size_t i = 0; i < N_UNITS; i++)
             if (has(units[i])) {
-                try_panels(units[i], FTH_PREC_BF16, 1 + (int)c % 3, m, k, n, cases[c].act);
-                try_panels(units[i], FTH_FP32, 1 + (int)c % 3, m, k, n, cases[c].act);
+                try_whole(units[i], FTH_PREC_BF16, 1 + (int)c % 3, m, k, n, cases[c].act);
+                try_whole(units[i], FTH_FP32, 1 + (int)c % 3, m, k, n, cases[c].act);
             }
     }
+}
+
+/* ---- fixed point ---- */
+
+/* The root of the mean of squares of what a map of floats is wrong by, a row of activations having been
+ * changed before. */
+static double error_of(const char *isa, void (*change)(float *row, int64_t k)) {
+    enum { M = 9, K = 512, N = 96 };
+    map p;
+    open_map(&p, WHOLE, isa, FTH_FP32, 2, M, K, N, FTH_ACT_NONE);
+    for (int i = 0; change && i < M; i++) change((float *)p.tensor[X].data + (size_t)i * K, K);
+    assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
+    double squares = 0;
+    for (int64_t i = 0; i < M; i++)
+        for (int64_t j = 0; j < N; j++) {
+            double y = (double)get(&p.tensor[B], 0, j);
+            for (int64_t l = 0; l < K; l++)
+                y += (double)get(&p.tensor[X], i, l) * (double)get(&p.tensor[W], j, l);
+            squares += pow((double)get(&p.tensor[Y], i, j) - y, 2);
+        }
+    close_map(&p);
+    return sqrt(squares / (M * N));
+}
+
+static void make_tiny(float *row, int64_t k) {
+    for (int64_t l = 0; l < k; l++) row[l] *= 1e-30f;
+}
+
+static void make_huge(float *row, int64_t k) {
+    for (int64_t l = 0; l < k; l++) row[l] *= 1e30f;
+}
+
+static void put_one_peak(float *row, int64_t k) {
+    row[k / 3] = 100;
+}
+
+/* Fixed point is no less exact than sums of floats; with one activation that is a hundred times the others
+ * too. */
+static void fixed_point_is_as_exact_as_floats(void **state) {
+    (void)state;
+    static void (*const changes[])(float *, int64_t) = {NULL, make_tiny, make_huge, put_one_peak};
+    for (size_t i = 0; i < N_TILES; i++)
+        for (size_t c = 0; c < sizeof changes / sizeof *changes && has(tiles[i]); c++)
+            assert_true(error_of(tiles[i], changes[c]) <= error_of("plain", changes[c]));
+}
+
+/* Weights that fixed point would hold badly stay floats, in panels. */
+static void uneven_weights_stay_floats(void **state) {
+    (void)state;
+    static const struct {
+        float largest;
+        bool digits;
+    } cases[] = {{20, true},   {-20, true},       {60, false},
+                 {-60, false}, {INFINITY, false}, {NAN, false}};
+    for (size_t i = 0; i < N_TILES; i++)
+        for (size_t c = 0; c < sizeof cases / sizeof *cases && has(tiles[i]); c++) {
+            map p;
+            open_map(&p, WHOLE, tiles[i], FTH_FP32, 2, 3, 2000, 40, FTH_ACT_NONE);
+            p.dev->backend->unprepare(&p.ex);
+            ((float *)p.tensor[W].data)[17 * 2000 + 5] = cases[c].largest;
+            assert_ok(fth_cpu_pack_whole(&p.ex, false));
+            assert_true((fth_packed_digits(&p.ex) != NULL) == cases[c].digits);
+            p.dev->backend->unprepare(&p.ex);
+            assert_ok(fth_cpu_pack_whole(&p.ex, true));
+            assert_true((fth_packed_panels(&p.ex, W) != NULL) == !cases[c].digits);
+            assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
+            for (int64_t j = 0; j < 40; j++)
+                assert_true((bool)isfinite(get(&p.tensor[Y], 2, j)) ==
+                            (j != 17 || (bool)isfinite(cases[c].largest)));
+            close_map(&p);
+        }
 }
 
 /* ---- weights that are parameters in fp32, as a training in bf16 has them ---- */
@@ -321,7 +402,7 @@ static void run_both_ways(map *p, uint16_t *y) {
     const size_t n = (size_t)(out->rows * out->width);
     for (int panels = 0; panels < 2; panels++) {
         p->dev->backend->unprepare(&p->ex);
-        if (panels) assert_ok(fth_cpu_pack_panels(&p->ex));
+        if (panels) assert_ok(fth_cpu_pack_whole(&p->ex, true));
         assert_ok(p->dev->backend->kernel[FTH_KIND_linear](&p->ex, &p->graph.op[0]));
         memcpy(y + (size_t)panels * n, out->data, n * sizeof *y);
     }
@@ -329,7 +410,7 @@ static void run_both_ways(map *p, uint16_t *y) {
 
 static void try_parameters(const char *isa, int threads, int64_t m, int64_t k, int64_t n) {
     map p;
-    open_map(&p, IN_PANELS, isa, FTH_PREC_BF16, threads, m, k, n, FTH_ACT_NONE);
+    open_map(&p, WHOLE, isa, FTH_PREC_BF16, threads, m, k, n, FTH_ACT_NONE);
     const size_t bytes = sizeof(uint16_t) * (size_t)(2 * m * n);
     uint16_t *copied = test_malloc(bytes), *own = test_malloc(bytes);
     float *w = test_malloc(sizeof *w * (size_t)(n * k));
@@ -370,7 +451,9 @@ int main(void) {
         cmocka_unit_test(paths_follow_the_instruction_set),
         cmocka_unit_test(maps_agree_with_their_numbers),
         cmocka_unit_test(odd_rows),
-        cmocka_unit_test(panels_agree_with_products),
+        cmocka_unit_test(whole_weights_agree_with_products),
+        cmocka_unit_test(fixed_point_is_as_exact_as_floats),
+        cmocka_unit_test(uneven_weights_stay_floats),
         cmocka_unit_test(parameters_are_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

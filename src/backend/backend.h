@@ -52,6 +52,7 @@ typedef struct fth_exec {
     fth_step step;
     void *scratch; /* shared by all kernels, each uses it only while it runs */
     int64_t scratch_bytes;
+    bool frozen;       /* parameters stay as they are when prepare is called */
     void *own;         /* what the backend's prepare made */
     int64_t own_bytes; /* of the device's memory, that it takes beside arena and scratch */
 } fth_exec;

@@ -228,6 +228,7 @@ static fth_err take_memory(fth_program *p, fth_program *lender) {
 static fth_err build(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
     memcpy(p->exec.capacity, spec->capacity, sizeof p->exec.capacity);
+    p->exec.frozen = spec->frozen;
     if (p->graph.err != FTH_OK) return p->graph.err;
     FTH_TRY(check_kernels(dev, &p->graph));
     FTH_TRY(make_plan(p, spec));

@@ -21,6 +21,7 @@ typedef struct fth_program_spec {
     int64_t budget;                  /* most bytes of arena + scratch + constants; 0: no limit */
     const fth_shared *shared;        /* [n_shared] */
     int32_t n_shared;
+    bool frozen; /* the parameters stay as they are while the program lives: it may pack them */
     /* A program whose arena and scratch serve this one too: the two are never run at the same time,
      * and what one keeps is gone when the other has run. Its arena is enlarged if need be (unless
      * others have it already). It outlives this one. NULL: none. */

@@ -35,7 +35,7 @@ static fth_err make_encode(fth_stepper *s, const fth_arenas *arenas, fth_encode_
         fth_graph_fini(&g->graph);
         return err;
     }
-    fth_program_spec how = {.arenas = arenas};
+    fth_program_spec how = {.arenas = arenas, .frozen = true};
     int64_t src = s->spec.src_tokens, longest = s->model->config.max_positions;
     how.capacity[FTH_ROWS_SRC] = src;
     how.capacity[FTH_ROWS_SRC_PAIRS] = src * (longest < src ? longest : src);
@@ -61,7 +61,8 @@ static fth_err make_step(fth_stepper *s, const fth_arenas *arenas, const fth_val
         shared[l] = (fth_shared){g.memory[l], fth_program_address(s->encode, memory[l])};
     s->logits_value = g.logits;
     int64_t rows = s->spec.rows, src = s->spec.src_tokens;
-    fth_program_spec how = {.arenas = arenas, .shared = shared, .n_shared = memory ? layers : 0};
+    fth_program_spec how = {
+        .arenas = arenas, .shared = shared, .n_shared = memory ? layers : 0, .frozen = true};
     how.capacity[FTH_ROWS_SRC] = src;
     how.capacity[FTH_ROWS_TGT] = rows;
     how.capacity[FTH_ROWS_TGT_PAIRS] = rows * s->spec.length;

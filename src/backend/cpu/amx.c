@@ -67,7 +67,7 @@ TILES static uint64_t time_products(void) {
 
 /* Factors that were never loaded take no place. With four that were products take 1.4 times as long on a
  * core of one's own, 2 to 2.6 times on a crowded one. */
-TILES bool fth_amx_is_crowded(void) {
+TILES static bool others_work_here(void) {
     uint16_t numbers[16][32];
     for (int i = 0; i < 16; i++)
         for (int j = 0; j < 32; j++) numbers[i][j] = (uint16_t)(0x3f80 + i + j);
@@ -83,6 +83,17 @@ TILES bool fth_amx_is_crowded(void) {
     const uint64_t all = time_products();
     fth_amx_end();
     return 5 * all > 8 * few;
+}
+
+bool fth_amx_is_crowded(int64_t multiplications) {
+    enum { ASKED_AFTER = 1 << 28 };
+    static _Thread_local int64_t left;
+    static _Thread_local bool crowded;
+    left -= multiplications;
+    if (left >= 0) return crowded;
+    left = ASKED_AFTER;
+    crowded = others_work_here();
+    return crowded;
 }
 
 /* Gives the core away while tiles hold numbers: a sandbox that does not save them loses them here. */
@@ -161,7 +172,8 @@ bool fth_amx_usable(void) {
 bool fth_amx_int8_usable(void) {
     return false;
 }
-bool fth_amx_is_crowded(void) {
+bool fth_amx_is_crowded(int64_t multiplications) {
+    (void)multiplications;
     return false;
 }
 void fth_amx_begin(void) {

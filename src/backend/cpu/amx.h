@@ -14,9 +14,10 @@ bool fth_amx_int8_usable(void);
 void fth_amx_begin(void);
 void fth_amx_end(void);
 
-/* Whether another hardware thread is at work on this core: the two then share the places for tiles, and few
- * should be used. Takes some microseconds. */
-bool fth_amx_is_crowded(void);
+/* Whether another hardware thread is at work on this thread's core: the two then share the places for tiles,
+ * and few should be used. That changes, so it is found out again after so many multiplications, about a
+ * millisecond; it takes some microseconds. Results should not depend on it. */
+bool fth_amx_is_crowded(int64_t multiplications);
 
 /* gcc does not know that tileloadd reads memory: whatever was written there has to be there. */
 static inline void fth_written(const void *numbers) {

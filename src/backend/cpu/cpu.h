@@ -31,7 +31,7 @@ typedef struct fth_cpu_table {
     /* Rows of weights [n, k] as panels [panels][k][panel_columns], filled up with 0 (packed.h). */
     int64_t panel_columns;
     void (*pack_panels)(const fth_tensor *w, fth_share panels, void *to);
-    /* The same for tiles, FTH_PAIRS_COLUMNS to a panel (pairs.h); floats in parts. */
+    /* The same for tiles, FTH_PAIRS_COLUMNS to a panel (pairs.h); bf16 alone. */
     void (*pack_tiles)(const fth_tensor *w, fth_share panels, void *to);
 } fth_cpu_table;
 

@@ -16,18 +16,18 @@ enum { GROUP = FTH_INT8_COLUMNS * FTH_INT8_DEPTH }; /* bytes of a panel's group 
 
 int64_t fth_int8_bytes(const fth_int8_path *path, int64_t n, int64_t k) {
     const int64_t columns = fth_int8_panels(n) * FTH_INT8_COLUMNS;
-    return columns * (fth_int8_groups(path, k) * FTH_INT8_DEPTH + (int64_t)sizeof(float) +
-                      (int64_t)sizeof(int32_t));
+    return columns * (fth_int8_groups(path, k) * FTH_INT8_DEPTH * path->digits +
+                      (int64_t)sizeof(float) + (int64_t)sizeof(int32_t));
 }
 
 void fth_int8_place(const fth_int8_path *path, fth_int8 *w, int64_t n, int64_t k, void *data) {
     const int64_t columns = fth_int8_panels(n) * FTH_INT8_COLUMNS;
     *w = (fth_int8){.n = n, .k = k, .groups = fth_int8_groups(path, k), .packed = data};
-    w->scale = (float *)(void *)(w->packed + columns * w->groups * FTH_INT8_DEPTH);
+    w->scale = (float *)(void *)(w->packed + columns * w->groups * FTH_INT8_DEPTH * path->digits);
     w->offset = (int32_t *)(void *)(w->scale + columns);
 }
 
-void fth_int8_pack_row(fth_int8 *w, int64_t j, const float *row) {
+static bool pack_row(fth_int8 *w, int64_t j, const float *row) {
     float most = 0;
     for (int64_t l = 0; l < w->k; l++) most = fmaxf(most, fabsf(row[l]));
     const float inverse = most > 0 ? 127 / most : 0;
@@ -41,6 +41,7 @@ void fth_int8_pack_row(fth_int8 *w, int64_t j, const float *row) {
     }
     w->scale[j] = most / 127;
     w->offset[j] = 128 * sum;
+    return true;
 }
 
 /* ---- plain ---- */
@@ -105,8 +106,9 @@ static void dot_plain(void *sum, const void *a, const void *b) {
     memcpy(sum, c, sizeof c);
 }
 
-#define NAME(x)   plain_##x
-#define DOT_PLAIN dot_plain
+#define TILES_SOURCE "backend/cpu/tiles.h"
+#define NAME(x)      plain_##x
+#define DOT_PLAIN    dot_plain
 #include "backend/cpu/tiles_plain.h"
 #undef NAME
 
@@ -247,12 +249,12 @@ static bool has_amx(void) {
 /* Best first; what stands behind plain has to be asked for. */
 static const fth_int8_path paths[] = {
 #ifdef FTH_CPU_X86
-    {"amx", true, TILE_GROUPS, has_amx, product_amx},
-    {"vnni", true, 1, has_vnni, product_vnni},
-    {"avx2", false, 1, has_avx2, product_avx2},
+    {"amx", true, TILE_GROUPS, has_amx, product_amx, 1, pack_row},
+    {"vnni", true, 1, has_vnni, product_vnni, 1, pack_row},
+    {"avx2", false, 1, has_avx2, product_avx2, 1, pack_row},
 #endif
-    {"plain", false, 1, always, product_plain},
-    {"plain-amx", true, TILE_GROUPS, always, product_plain_amx},
+    {"plain", false, 1, always, product_plain, 1, pack_row},
+    {"plain-amx", true, TILE_GROUPS, always, product_plain_amx, 1, pack_row},
 };
 enum { N_PATHS = sizeof paths / sizeof *paths };
 

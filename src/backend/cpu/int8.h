@@ -19,10 +19,14 @@ enum {
 typedef struct fth_int8 {
     int64_t n, k;    /* rows and columns of W */
     int64_t groups;  /* of FTH_INT8_DEPTH along l */
-    int8_t *packed;  /* [panels][groups][FTH_INT8_COLUMNS][FTH_INT8_DEPTH] */
+    int8_t *packed;  /* [panels][groups][FTH_INT8_COLUMNS][FTH_INT8_DEPTH]; digits lie otherwise */
     float *scale;    /* [panels * FTH_INT8_COLUMNS] */
     int32_t *offset; /* [panels * FTH_INT8_COLUMNS] 128 sum_l q[j, l] */
+    const struct fth_int8 *after; /* the map that is read next, in turn; maybe itself */
 } fth_int8;
+
+/* Row j of W, into its place; row: [k]. False: this way cannot hold it well. */
+typedef bool fth_int8_pack_row(fth_int8 *w, int64_t j, const float *row);
 
 /* sums [m][FTH_INT8_COLUMNS] = x times one panel; x: [m][ldx], groups * FTH_INT8_DEPTH of a row
  * used; m from 1 to FTH_INT8_ROWS. */
@@ -35,7 +39,9 @@ typedef struct fth_int8_path {
     bool biased;    /* x holds p + 128: its unit wants one factor without a sign */
     int64_t groups; /* the groups of a panel are a multiple of this */
     bool (*present)(void);
-    fth_int8_product *product;
+    fth_int8_product *product; /* NULL: digits' own (digits.h) */
+    int digits;                /* bytes of a weight */
+    fth_int8_pack_row *pack_row;
 } fth_int8_path;
 
 /* A path by name: "plain", "avx2", "vnni", "amx", or the last one's twin "plain-amx". NULL: there is no
@@ -58,8 +64,5 @@ static inline int64_t fth_int8_groups(const fth_int8_path *path, int64_t k) {
 /* Bytes of a map's panels, scales and offsets, and how they lie in them. */
 int64_t fth_int8_bytes(const fth_int8_path *path, int64_t n, int64_t k);
 void fth_int8_place(const fth_int8_path *path, fth_int8 *w, int64_t n, int64_t k, void *data);
-
-/* Row j of W as 8 bits, into its place; row: [k]. */
-void fth_int8_pack_row(fth_int8 *w, int64_t j, const float *row);
 
 #endif

@@ -1,5 +1,6 @@
 #include "backend/cpu/packed.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +21,14 @@ static fth_err take_memory(fth_exec *ex, fth_packed *q, int64_t bytes) {
     return FTH_OK;
 }
 
-/* ---- 8 bits ---- */
+/* ---- 8 bits, and digits of 8 bits ---- */
 
 typedef struct packing {
+    const fth_int8_path *path;
     const fth_tensor *from;
     fth_int8 *to;
-    float *rows; /* [threads][width] */
+    float *rows;        /* [threads][width] */
+    atomic_bool *fails; /* becomes true where a row cannot be held well */
 } packing;
 
 static float number(const fth_tensor *t, int64_t row, int64_t column) {
@@ -44,7 +47,7 @@ static void pack_part(const fth_team *team, void *context) {
     const fth_share mine = fth_team_share(team, p->to->n, FTH_INT8_COLUMNS);
     for (int64_t j = mine.begin; j < mine.end; j++) {
         for (int64_t l = 0; l < k; l++) row[l] = number(p->from, j, l);
-        fth_int8_pack_row(p->to, j, row);
+        if (!p->path->pack_row(p->to, j, row)) atomic_store(p->fails, true);
     }
 }
 
@@ -63,27 +66,50 @@ static int64_t find_maps(const fth_exec *ex, fth_packed *q, int64_t *widest) {
     return bytes;
 }
 
-static fth_err quantize(fth_exec *ex, const fth_int8_path *path) {
+/* The maps that find_maps has found, one behind the other. False: not all can be held well. */
+static fth_err pack_maps(fth_exec *ex, fth_packed *q, int64_t widest, bool *well) {
     fth_cpu *cpu = (fth_cpu *)ex->device;
+    float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads + 1));
+    if (!rows) return no_memory();
+    atomic_bool fails = false;
+    char *at = q->data;
+    for (fth_val v = 1; v < ex->graph->n_values && !fails; v++) {
+        if (!q->map[v].n) continue;
+        const fth_tensor *w = &ex->tensor[v];
+        fth_int8_place(q->path, &q->map[v], w->rows, w->width, at);
+        at += fth_int8_bytes(q->path, w->rows, w->width);
+        fth_pool_run(cpu->pool, pack_part, &(packing){q->path, w, &q->map[v], rows, &fails});
+    }
+    free(rows);
+    *well = !fails;
+    return FTH_OK;
+}
+
+/* Joins every map with the one that the program reads next; after the last comes the first. */
+static void join_maps(const fth_exec *ex, fth_packed *q) {
+    const fth_int8 *next = NULL;
+    for (int twice = 0; twice < 2; twice++)
+        for (int32_t i = ex->graph->n_ops - 1; i >= 0; i--) {
+            if (!weights_of(ex, &ex->graph->op[i])) continue;
+            fth_int8 *map = &q->map[ex->graph->op[i].in[LINEAR_W]];
+            map->after = next;
+            next = map;
+        }
+}
+
+/* All maps in whole numbers. */
+static fth_err quantize(fth_exec *ex, const fth_int8_path *path, bool *well) {
     fth_packed *q = ex->own = calloc(1, sizeof *q);
     if (q) q->map = calloc((size_t)ex->graph->n_values, sizeof *q->map);
     if (!q || !q->map) return no_memory();
     q->path = path;
     int64_t widest = 0;
     const int64_t bytes = find_maps(ex, q, &widest);
+    *well = true;
     if (bytes == 0) return FTH_OK;
     FTH_TRY(take_memory(ex, q, bytes));
-    float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads + 1));
-    if (!rows) return no_memory();
-    char *at = q->data;
-    for (fth_val v = 1; v < ex->graph->n_values; v++) {
-        if (!q->map[v].n) continue;
-        const fth_tensor *w = &ex->tensor[v];
-        fth_int8_place(q->path, &q->map[v], w->rows, w->width, at);
-        at += fth_int8_bytes(q->path, w->rows, w->width);
-        fth_pool_run(cpu->pool, pack_part, &(packing){w, &q->map[v], rows});
-    }
-    free(rows);
+    FTH_TRY(pack_maps(ex, q, widest, well));
+    join_maps(ex, q);
     return FTH_OK;
 }
 
@@ -113,8 +139,7 @@ static int64_t panels_bytes(const fth_device *dev, const shape *s, const fth_ten
     const int64_t n = panels_of(s, w);
     if (!s->unit)
         return n * s->table->panel_columns * w->width * (int64_t)fth_dtype_size(dev->real);
-    const int64_t parts = dev->real == FTH_F32 ? FTH_PARTS : 1;
-    return n * parts * fth_pairs_panel(s->unit, w->width) * (int64_t)sizeof(uint16_t);
+    return n * fth_pairs_panel(s->unit, w->width) * (int64_t)sizeof(uint16_t);
 }
 
 /* Panels for vectors of pairs (pairs.h); what no weight fills is 0 already. */
@@ -176,26 +201,14 @@ static fth_err pack_map(fth_cpu *cpu, const shape *s, const fth_tensor *w, void 
     return FTH_OK;
 }
 
-/* Floats are multiplied on tiles where rows fill them; fewer read less as they are. */
-static const fth_pairs_path *unit_of(const fth_exec *ex) {
-    enum { LEAST_ROWS = 24 };
-    const fth_cpu *cpu = (const fth_cpu *)ex->device;
-    for (int32_t i = 0; i < ex->graph->n_ops && cpu->parts; i++) {
-        const fth_op *op = &ex->graph->op[i];
-        if (weights_of(ex, op) && fth_arg(ex, op->in[LINEAR_X])->rows >= LEAST_ROWS)
-            return cpu->parts;
-    }
-    return cpu->pairs;
-}
-
 /* Maps lie in the order in which they are read. */
-fth_err fth_cpu_pack_panels(fth_exec *ex) {
+static fth_err pack_panels(fth_exec *ex) {
     fth_cpu *cpu = (fth_cpu *)ex->device;
     const fth_graph *g = ex->graph;
     fth_packed *q = ex->own = calloc(1, sizeof *q);
     if (q) q->panels = calloc((size_t)g->n_values, sizeof *q->panels);
     if (!q || !q->panels) return no_memory();
-    q->unit = unit_of(ex);
+    q->unit = cpu->pairs;
     const shape shape_ = {cpu->table, q->unit};
     const int64_t bytes = all_panels_bytes(ex, &shape_, q);
     if (bytes == 0) return FTH_OK;
@@ -221,10 +234,29 @@ static bool generates(const fth_graph *g) {
     return false;
 }
 
+/* Floats in fixed point, where there are tiles for it. */
+static fth_err pack_digits(fth_exec *ex, bool *done) {
+    const fth_pairs_path *tiles = ((const fth_cpu *)ex->device)->parts;
+    const fth_digits_path *digits = tiles ? fth_digits_path_named(tiles->name) : NULL;
+    *done = false;
+    if (!digits) return FTH_OK;
+    FTH_TRY(quantize(ex, &digits->weights, done));
+    ((fth_packed *)ex->own)->digits = digits;
+    if (!*done) fth_cpu_unpack(ex);
+    return FTH_OK;
+}
+
+fth_err fth_cpu_pack_whole(fth_exec *ex, bool few_rows) {
+    bool done;
+    FTH_TRY(pack_digits(ex, &done));
+    return done || !few_rows ? FTH_OK : pack_panels(ex);
+}
+
 fth_err fth_cpu_pack(fth_exec *ex) {
     const fth_int8_path *int8 = ((const fth_cpu *)ex->device)->int8;
-    if (int8) return quantize(ex, int8);
-    return generates(ex->graph) ? fth_cpu_pack_panels(ex) : FTH_OK;
+    bool well;
+    if (int8) return quantize(ex, int8, &well);
+    return ex->frozen ? fth_cpu_pack_whole(ex, generates(ex->graph)) : FTH_OK;
 }
 
 void fth_cpu_unpack(fth_exec *ex) {

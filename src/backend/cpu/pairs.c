@@ -110,8 +110,9 @@ static void dot_plain(void *sum, const void *a, const void *b) {
     memcpy(sum, c, sizeof c);
 }
 
-#define NAME(x)   plain_##x
-#define DOT_PLAIN dot_plain
+#define TILES_SOURCE "backend/cpu/tiles.h"
+#define NAME(x)      plain_##x
+#define DOT_PLAIN    dot_plain
 #include "backend/cpu/tiles_plain.h"
 #undef NAME
 

@@ -47,7 +47,7 @@ typedef struct fth_pairs_path {
         void (*begin)(void); /* gives a thread its tiles */
         fth_tiles_product *product;
         void (*end)(void);
-        bool (*crowded)(void); /* whether few tiles should be used now; NULL: never */
+        bool (*crowded)(int64_t multiplications); /* few tiles should be used; NULL: never */
     } tiles;
 } fth_pairs_path;
 
@@ -70,8 +70,7 @@ static inline int64_t fth_pairs_panel(const fth_pairs_path *path, int64_t k) {
 }
 
 /* How numbers lie in a panel, neighbours along k side by side. Vectors: [pairs][FTH_PAIRS_COLUMNS][2]. Tiles:
- * strips of 32 columns, [2 strips][pairs / 16][2 tiles][16 pairs][16 columns][2]; of floats
- * [2 strips][pairs / 16][FTH_PARTS][2 tiles]..., where 16 numbers lie between those of a pair. */
+ * strips of 32 columns, [2 strips][pairs / 16][2 tiles][16 pairs][16 columns][2]. */
 enum { FTH_PARTS = 3 }; /* numbers of bf16 whose sum is a float */
 
 #endif

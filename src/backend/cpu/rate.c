@@ -92,7 +92,7 @@ static fth_err make_product(product *p, const fth_product_shape *s) {
     p->ex.scratch = p->arena + p->used;
     FTH_TRY(p->dev->backend->prepare(&p->ex));
     /* so few rows are those of steps of generation */
-    return m <= FTH_PANEL_ROWS && !p->ex.own ? fth_cpu_pack_panels(&p->ex) : FTH_OK;
+    return m <= FTH_PANEL_ROWS && !p->ex.own ? fth_cpu_pack_whole(&p->ex, true) : FTH_OK;
 }
 
 static void free_product(product *p) {

@@ -1,5 +1,5 @@
-/* tiles_plain.h: tiles of the matrix unit in plain C, for tiles.h: what is the same whatever they hold.
- * DOT_PLAIN is the function that multiplies two and adds to a third. */
+/* tiles_plain.h: tiles of the matrix unit in plain C, for TILES_SOURCE, tiles.h or digits_tiles.h: what is
+ * the same whatever they hold. DOT_PLAIN is the function that multiplies two and adds to a third. */
 #ifndef FTH_BACKEND_CPU_TILES_PLAIN_H
 #define FTH_BACKEND_CPU_TILES_PLAIN_H
 
@@ -28,7 +28,7 @@ static inline void store_plain(const plain_tile *t, void *to, int64_t stride) {
 #define stream_tile(t, p, stride) load_plain(&registers[t], p, stride)
 #define store_tile(t, p, stride)  store_plain(&registers[t], p, stride)
 #define dot_tiles(c, a, b)        DOT_PLAIN(&registers[c], &registers[a], &registers[b])
-#include "backend/cpu/tiles.h"
+#include TILES_SOURCE
 #undef ON
 #undef zero_tile
 #undef load_tile

@@ -328,11 +328,10 @@ static bool keeps_a(const gemm *g, int64_t n_rows) {
 
 /* Strips of a set. All of them at once where the room of two sets is enough: A is then read, or packed,
  * only once. */
-static int64_t strips_of_a_set(const gemm *g, bool ready, int64_t n_rows, int64_t strips) {
+static int64_t strips_of_a_set(const gemm *g, int64_t n_rows, int64_t strips) {
     const bool deep = g->k > SET_DEPTH;
     int64_t fit = SET_NUMBERS / (PLACE * sides(least(g->k, SET_DEPTH)));
     if (strips <= least(2 * fit, MOST_BLOCKS) && !deep && !keeps_a(g, n_rows)) return strips;
-    if (ready && PARTS > 1) fit = deep ? APART : MOST_BLOCKS; /* they take no room */
     fit = least(MOST_BLOCKS, fit);
     const int64_t sets = (strips + fit - 1) / fit;
     return (strips + sets - 1) / sets; /* all of nearly the same width */
@@ -340,23 +339,9 @@ static int64_t strips_of_a_set(const gemm *g, bool ready, int64_t n_rows, int64_
 
 int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_columns) {
     const int64_t strips = sides(n_columns);
-    const int64_t width = strips_of_a_set(g, false, n_rows, strips);
+    const int64_t width = strips_of_a_set(g, n_rows, strips);
     const int64_t sets = keeps_a(g, n_rows) ? 1 : (strips + width - 1) / width;
     return 2 * n_rows * sets + n_columns;
-}
-
-/* Whether this thread's core is crowded: asked again after so many multiplications, about a
- * millisecond, since that changes. Results do not depend on it. */
-static bool is_crowded(const gemm *g, int64_t multiplications) {
-    enum { ASKED_AFTER = 1 << 28 };
-    static _Thread_local int64_t left;
-    static _Thread_local bool crowded;
-    if (!g->pairs->tiles.crowded) return false;
-    left -= multiplications;
-    if (left >= 0) return crowded;
-    left = ASKED_AFTER;
-    crowded = g->pairs->tiles.crowded();
-    return crowded;
 }
 
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
@@ -364,7 +349,7 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
     if (rows_.begin >= rows_.end || columns.begin >= columns.end) return;
     enum { FIRST = 4 }; /* strips of the first set where A is kept: little to wait for */
     const int64_t n_rows = rows_.end - rows_.begin;
-    const int64_t strips = strips_of_a_set(g, panels, n_rows, sides(columns.end - columns.begin));
+    const int64_t strips = strips_of_a_set(g, n_rows, sides(columns.end - columns.begin));
     const bool keeps = keeps_a(g, n_rows);
     uint16_t *a = own, *kept = a + 2 * PARTS * SIDE * DEPTH, *b = kept + KEPT_NUMBERS;
     work w = {.g = g,
@@ -384,7 +369,8 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
               .sums = (float *)(void *)(b + 2 * SET_NUMBERS) + APART * SQUARE,
               .coming = {.number = -1},
               .few = columns.end - columns.begin <= FEW_STRIPS * SIDE,
-              .narrow = is_crowded(g, n_rows * (columns.end - columns.begin) * g->k)};
+              .narrow = g->pairs->tiles.crowded &&
+                        g->pairs->tiles.crowded(n_rows * (columns.end - columns.begin) * g->k)};
     g->pairs->tiles.begin();
     multiply_share(&w);
     g->pairs->tiles.end();
@@ -392,6 +378,7 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
 
 /* ---- packing before ---- */
 
+#ifdef FTH_REAL_IS_bf16
 void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to) {
     enum { STRIPS = FTH_PAIRS_COLUMNS / SIDE }; /* of a panel */
     const int64_t size = sizeof(real), steps = sides(w->width);
@@ -403,3 +390,4 @@ void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to) {
             pack(PAIRS_TURNED, (uint16_t *)to + i * PLACE, x, x, part);
     }
 }
+#endif

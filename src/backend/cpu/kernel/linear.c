@@ -2,6 +2,7 @@
  * dW += dy^T x (or =, where dW is not kept) with db. 2 R n k operations each; bound by the
  * multiply-add units. */
 #include "backend/cpu/kernel/gemm_panels.h"
+#include "backend/cpu/kernel/linear_digits.h"
 #include "backend/cpu/kernel/linear_int8.h"
 #include "backend/cpu/kernel/weights.h"
 
@@ -42,11 +43,13 @@ FTH_SCRATCH(linear) {
         bytes +=
             weights_bytes(dev, g, op->in[op->kind == FTH_KIND_linear ? LINEAR_W : LINEAR_DX_W]);
     }
-    if (op->kind != FTH_KIND_linear || !((const fth_cpu *)dev)->int8) return bytes;
+    const fth_cpu *cpu = (const fth_cpu *)dev;
+    if (op->kind != FTH_KIND_linear || !(cpu->int8 || cpu->parts)) return bytes;
     const fth_value *x = &g->value[op->in[LINEAR_X]];
     const int64_t n_rows = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
-    const int64_t int8 = FTH_NAME(linear_int8_bytes)(dev, n_rows, x->width);
-    return int8 > bytes ? int8 : bytes;
+    const int64_t whole = cpu->int8 ? FTH_NAME(linear_int8_bytes)(dev, n_rows, x->width)
+                                    : FTH_NAME(linear_digits_bytes)(dev, n_rows, x->width);
+    return whole > bytes ? whole : bytes;
 }
 
 FTH_PART(linear) {
@@ -63,7 +66,9 @@ FTH_PART(linear) {
     const fth_int8 *int8 = fth_packed_int8(ex, op->in[LINEAR_W]);
     const void *panels = fth_packed_panels(ex, op->in[LINEAR_W]);
     g.pairs = fth_packed_unit(ex);
-    if (int8)
+    if (int8 && fth_packed_digits(ex))
+        FTH_NAME(linear_digits)(ex, &g, int8, team);
+    else if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
     else if (panels && (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack */
         FTH_NAME(gemm_panels)(&g, panels, team, (char *)ex->scratch + team->thread * own_bytes());

@@ -40,5 +40,7 @@ const fth_cpu_table FTH_NAME(table) = {
     .range_sums = FTH_NAME(range_sums),
     .panel_columns = GEMM_PANEL_COLUMNS,
     .pack_panels = FTH_NAME(pack_panels),
+#ifdef FTH_REAL_IS_bf16
     .pack_tiles = FTH_NAME(pack_tiles),
+#endif
 };
