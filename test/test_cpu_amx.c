@@ -358,11 +358,11 @@ static void digits_are_those_of_the_twin(void **state) {
         const fth_digits_path *path = fth_digits_path_named(names[way / 2]);
         fth_digits_product *product = way % 2 ? path->narrow : path->product;
         int calls = 0;
-        fth_digits_block b = {x, w, NULL, STEPS - 1, false, sums, count, &calls};
+        fth_digits_block b = {x, w, STEPS - 1, false, sums, count, &calls};
         path->begin();
         product(&b); /* whatever lay there */
         b.x += (STEPS - 1) * X_STEP, b.w += (STEPS - 1) * W_STEP;
-        b.ask = w, b.steps = 1, b.add = true;
+        b.steps = 1, b.add = true;
         product(&b);
         path->end();
         assert_memory_equal(sums, expected, sizeof expected);

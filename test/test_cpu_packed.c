@@ -133,7 +133,7 @@ static void open_map(map *p, int how, const char *isa, fth_precision precision, 
     assert_ok(fth_cpu_open_isa(isa, precision, threads, &p->dev));
     if (how == IN_8_BITS) assert_ok(p->dev->backend->quantize(p->dev));
     fth_graph_init(&p->graph);
-    make(p, FTH_IN_ARENA, m, k, FTH_REAL);
+    make(p, FTH_IN_ARENA, m < FTH_DIGITS_ROWS ? FTH_DIGITS_ROWS : m, k, FTH_REAL);
     make(p, FTH_IN_PARAM, n, k, FTH_REAL);
     make(p, FTH_IN_PARAM, 1, n, FTH_FULL);
     make(p, FTH_IN_ARENA, m, n, FTH_REAL);
@@ -152,6 +152,7 @@ static void open_map(map *p, int how, const char *isa, fth_precision precision, 
     assert_ok(p->dev->backend->prepare(&p->ex));
     assert_true((p->ex.own != NULL) == (how == IN_8_BITS)); /* this is no step of generation */
     if (how == WHOLE) assert_ok(fth_cpu_pack_whole(&p->ex, true));
+    p->tensor[X].rows = m; /* a batch can have fewer rows than there is room for */
     const bool digits = how == WHOLE && ((fth_cpu *)p->dev)->parts;
     assert_true((fth_packed_digits(&p->ex) != NULL) == digits);
     assert_true((fth_packed_int8(&p->ex, W) != NULL) == (how == IN_8_BITS || digits));
@@ -361,6 +362,18 @@ static void fixed_point_is_as_exact_as_floats(void **state) {
             assert_true(error_of(tiles[i], changes[c]) <= error_of("plain", changes[c]));
 }
 
+/* Few rows are multiplied as floats. */
+static void few_rows_stay_floats(void **state) {
+    (void)state;
+    map p;
+    open_map(&p, WHOLE, "plain-amx", FTH_FP32, 1, FTH_DIGITS_ROWS - 1, 8, 8, FTH_ACT_NONE);
+    p.dev->backend->unprepare(&p.ex);
+    assert_ok(fth_cpu_pack_whole(&p.ex, true));
+    assert_null(fth_packed_digits(&p.ex));
+    assert_non_null(fth_packed_panels(&p.ex, W));
+    close_map(&p);
+}
+
 /* Weights that fixed point would hold badly stay floats, in panels. */
 static void uneven_weights_stay_floats(void **state) {
     (void)state;
@@ -372,7 +385,7 @@ static void uneven_weights_stay_floats(void **state) {
     for (size_t i = 0; i < N_TILES; i++)
         for (size_t c = 0; c < sizeof cases / sizeof *cases && has(tiles[i]); c++) {
             map p;
-            open_map(&p, WHOLE, tiles[i], FTH_FP32, 2, 3, 2000, 40, FTH_ACT_NONE);
+            open_map(&p, WHOLE, tiles[i], FTH_FP32, 2, FTH_DIGITS_ROWS, 2000, 40, FTH_ACT_NONE);
             p.dev->backend->unprepare(&p.ex);
             ((float *)p.tensor[W].data)[17 * 2000 + 5] = cases[c].largest;
             assert_ok(fth_cpu_pack_whole(&p.ex, false));
@@ -453,6 +466,7 @@ int main(void) {
         cmocka_unit_test(odd_rows),
         cmocka_unit_test(whole_weights_agree_with_products),
         cmocka_unit_test(fixed_point_is_as_exact_as_floats),
+        cmocka_unit_test(few_rows_stay_floats),
         cmocka_unit_test(uneven_weights_stay_floats),
         cmocka_unit_test(parameters_are_rounded),
     };

@@ -27,9 +27,8 @@ enum {
 /* sums = x W^T, or are added to. Weights (fth_int8.packed) are [strips of 16 columns][steps][FTH_DIGITS_W]
  * tiles [16 groups][16 columns][4]. */
 typedef struct fth_digits_block {
-    const int8_t *x;   /* [steps][FTH_DIGITS_X] tiles [16 rows][64] */
-    const int8_t *w;   /* [steps][FTH_DIGITS_W] tiles */
-    const int8_t *ask; /* as many weights to be asked for, to the second-level cache; NULL: none */
+    const int8_t *x; /* [steps][FTH_DIGITS_X] tiles [16 rows][64] */
+    const int8_t *w; /* [steps][FTH_DIGITS_W] tiles */
     int64_t steps;
     bool add;
     int32_t *sums;                    /* [FTH_DIGITS_SUMS] */

@@ -20,14 +20,6 @@
             zero_tile(tile);                                                                       \
     } while (0)
 
-/* A digit of the weights of step s that are asked for, every second line: its neighbour comes with it. */
-ON static inline void NAME(ask)(const fth_digits_block *b, int64_t s, int q) {
-    enum { TWO_LINES = 128 };
-    if (!b->ask) return;
-    const int8_t *from = b->ask + (s * FTH_DIGITS_W + q) * FTH_DIGITS_TILE;
-    for (int i = 0; i < FTH_DIGITS_TILE; i += TWO_LINES) __builtin_prefetch(from + i, 0, 2);
-}
-
 ON static inline void NAME(step)(const fth_digits_block *b, int64_t s) {
     const int8_t *x = b->x + s * FTH_DIGITS_X * FTH_DIGITS_TILE;
     const int8_t *w = b->w + s * FTH_DIGITS_W * FTH_DIGITS_TILE;
@@ -36,7 +28,6 @@ ON static inline void NAME(step)(const fth_digits_block *b, int64_t s) {
     dot_tiles(2, 4, 6);
     take_x(1);
     dot_tiles(3, 4, 6);
-    NAME(ask)(b, s, 0);
     take_w(0);
     dot_tiles(1, 4, 6);
     take_x(2);
@@ -45,7 +36,6 @@ ON static inline void NAME(step)(const fth_digits_block *b, int64_t s) {
     dot_tiles(3, 4, 6);
     take_x(0);
     dot_tiles(0, 4, 6);
-    NAME(ask)(b, s, 1);
     take_w(1);
     take_x(1);
     dot_tiles(2, 4, 6);
@@ -53,7 +43,6 @@ ON static inline void NAME(step)(const fth_digits_block *b, int64_t s) {
     dot_tiles(3, 4, 6);
     take_x(0);
     dot_tiles(1, 4, 6);
-    NAME(ask)(b, s, 2);
     b->meanwhile(b->context);
 }
 
@@ -77,17 +66,14 @@ ON static inline void NAME(lower_step)(const fth_digits_block *b, int64_t s) {
     dot_tiles(2, 4, 6);
     take_x(1);
     dot_tiles(3, 4, 6);
-    NAME(ask)(b, s, 0);
     take_w(1);
     dot_tiles(2, 4, 6);
     take_x(2);
     dot_tiles(3, 4, 6);
-    NAME(ask)(b, s, 1);
     take_w(0);
     dot_tiles(2, 4, 6);
     take_x(3);
     dot_tiles(3, 4, 6);
-    NAME(ask)(b, s, 2);
     b->meanwhile(b->context);
 }
 

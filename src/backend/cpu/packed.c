@@ -234,12 +234,21 @@ static bool generates(const fth_graph *g) {
     return false;
 }
 
-/* Floats in fixed point, where there are tiles for it. */
+/* Whether a map of the program can have so many rows. */
+static bool has_rows(const fth_exec *ex, int64_t n) {
+    for (int32_t i = 0; i < ex->graph->n_ops; i++) {
+        const fth_op *op = &ex->graph->op[i];
+        if (weights_of(ex, op) && fth_arg(ex, op->in[LINEAR_X])->rows >= n) return true;
+    }
+    return false;
+}
+
+/* Floats in fixed point, where there are tiles for it and rows enough to fill them. */
 static fth_err pack_digits(fth_exec *ex, bool *done) {
     const fth_pairs_path *tiles = ((const fth_cpu *)ex->device)->parts;
     const fth_digits_path *digits = tiles ? fth_digits_path_named(tiles->name) : NULL;
     *done = false;
-    if (!digits) return FTH_OK;
+    if (!digits || !has_rows(ex, FTH_DIGITS_ROWS)) return FTH_OK;
     FTH_TRY(quantize(ex, &digits->weights, done));
     ((fth_packed *)ex->own)->digits = digits;
     if (!*done) fth_cpu_unpack(ex);

@@ -13,6 +13,10 @@
  * to 512, 220 against 180 GFLOP/s on two cores of an Ice Lake; 160 rows are even. */
 enum { FTH_PANEL_ROWS = 192 };
 
+/* With fewer rows fixed point does not pay: one sentence, on crowded cores, takes 113 to 196 ms in it and 92
+ * to 144 in panels; eight take as long in both. */
+enum { FTH_DIGITS_ROWS = 12 };
+
 /* What fth_exec.own is in a program with packed weights. */
 typedef struct fth_packed {
     const fth_int8_path *path;     /* of weights in whole numbers; NULL: panels */

@@ -1,11 +1,10 @@
 /* linear_digits.c: linear maps with floats in fixed point. Reads 3 n k bytes of weights once; 18 m n k
  * integer operations. Few rows: bound by the memory; many: by the matrix unit.
  *
- * A set of strips of weights, 16 columns each, stays in the second-level cache while tiles of 16 rows meet
- * it, of whose digits those of STEPS steps stay in the first-level cache. Between the unit's instructions the
- * first rows ask for the strip that comes next, in the end for the first one of the next map; all rows ask
- * for the digits of the next ones, which another core may have made; and the sums of the last strip become
- * results. A thread begins with digits that it has made itself. */
+ * A set of strips of weights, 16 columns each, is in the second-level cache while tiles of 16 rows meet it,
+ * of whose digits those of STEPS steps stay in the first-level cache. Between the unit's instructions the
+ * next set is asked for, by all rows in equal parts, in the end the first one of the next map, and the sums
+ * of the last strip become results. A thread begins with digits that it has made itself. */
 #include "backend/cpu/kernel/linear_digits.h"
 #include "backend/cpu/kernel/vec.h"
 
@@ -14,7 +13,9 @@ enum {
     STEPS = 8, /* 32 KB of x */
     X_STEP = FTH_DIGITS_X * FTH_DIGITS_TILE,
     W_STEP = FTH_DIGITS_W * FTH_DIGITS_TILE,
-    SET_BYTES = 1 << 20,
+    SET_BYTES = 256 << 10, /* of weights */
+    FEW_TILES = 2,
+    FEW_BYTES = 96 << 10,
     MOST_STRIPS = 32,                           /* of a set */
     SUMS = (MOST_STRIPS + 1) * FTH_DIGITS_SUMS, /* of a thread; one strip's become results */
     MOST_ROWS = 192,                            /* that have their digits at a time */
@@ -39,12 +40,12 @@ typedef struct work {
     int8_t *x;     /* [tiles of rows][steps][FTH_DIGITS_X][FTH_DIGITS_TILE] */
     float *scale;  /* [tiles of rows][SIDE] */
     int64_t steps;
-    int64_t strips;            /* that tiles have met so far */
-    fth_share rows;            /* that have their digits */
-    bool bare;                 /* nothing follows but a bias and ReLU */
-    result done;               /* becomes results meanwhile */
-    const int8_t *ask, *asked; /* digits to be asked for meanwhile, up to there, */
-    int64_t ask_bytes;         /* so many at a time */
+    int64_t strips;              /* that tiles have met so far */
+    fth_share rows;              /* that have their digits */
+    bool bare;                   /* nothing follows but a bias and ReLU */
+    result done;                 /* becomes results meanwhile */
+    const int8_t *wish, *wished; /* weights to be asked for meanwhile, up to there, */
+    int64_t wish_bytes;          /* so many at a time */
 } work;
 
 static int64_t up(int64_t n, int64_t unit) {
@@ -143,84 +144,98 @@ inline_ vf sums_at(const int32_t *sums) {
     return sum;
 }
 
-static void finish_row(const work *w, const result *r, int64_t i) {
+/* Rows [i, end) of a whole strip that nothing follows but a bias and ReLU. */
+static void finish_bare(const work *w, const result *r, int64_t i, int64_t end) {
     const gemm *g = w->g;
-    const int64_t j = r->column, row = w->rows.begin + r->tile * SIDE + i;
-    const vf by_row = v_set(w->scale[r->tile * SIDE + i]);
-    float acc[SIDE];
+    const int64_t j = r->column, row = w->rows.begin + r->tile * SIDE;
+    const float *by_row = w->scale + r->tile * SIDE;
     for (int c = 0; c < SIDE; c += VW) {
         const vf by_column = v_load(w->w->scale + j + c);
-        v_store(acc + c, v_mul(sums_at(r->sums + i * SIDE + c), v_mul(by_row, by_column)));
-    }
-    if (!w->bare || g->n - j < SIDE) {
-        FTH_NAME(gemm_finish_row)(g, row, j, least(SIDE, g->n - j), 0, acc);
-        return;
-    }
-    for (int c = 0; c < SIDE; c += VW) {
-        vf y = v_load(acc + c);
-        if (g->bias) y = v_add(y, v_load(g->bias + j + c));
-        if (g->act == FTH_ACT_RELU) y = v_relu(y);
-        v_store_real(g->c.data + row * g->c.ld + j + c, y);
+        const vf bias = g->bias ? v_load(g->bias + j + c) : v_zero();
+        for (int64_t at = i; at < end; at++) {
+            const vf scale = v_mul(v_set(by_row[at]), by_column);
+            const vf y = v_fma(sums_at(r->sums + at * SIDE + c), scale, bias);
+            v_store_real(g->c.data + (row + at) * g->c.ld + j + c,
+                         g->act == FTH_ACT_RELU ? v_relu(y) : y);
+        }
     }
 }
 
+static void finish_any(const work *w, const result *r, int64_t i) {
+    const gemm *g = w->g;
+    const int64_t j = r->column, row = r->tile * SIDE + i;
+    float acc[SIDE];
+    for (int c = 0; c < SIDE; c += VW) {
+        const vf scale = v_mul(v_set(w->scale[row]), v_load(w->w->scale + j + c));
+        v_store(acc + c, v_mul(sums_at(r->sums + i * SIDE + c), scale));
+    }
+    FTH_NAME(gemm_finish_row)(g, w->rows.begin + row, j, least(SIDE, g->n - j), 0, acc);
+}
+
+/* The next n rows that wait for it. */
 static void finish_rows(work *w, int64_t n) {
     result *r = &w->done;
     const int64_t end = least(r->next + n, r->n_rows);
-    for (; r->next < end; r->next++) finish_row(w, r, r->next);
+    if (w->bare && w->g->n - r->column >= SIDE)
+        finish_bare(w, r, r->next, end);
+    else
+        for (int64_t i = r->next; i < end; i++) finish_any(w, r, i);
+    r->next = end;
 }
 
 static void meanwhile(void *context) {
     work *w = context;
     finish_rows(w, w->done.at_once);
-    for (int64_t i = 0; i < w->ask_bytes && w->ask < w->asked; i += LINE, w->ask += LINE)
-        __builtin_prefetch(w->ask, 0, 2);
-}
-
-/* The next tile's digits of the present steps, in turn with the other strips. */
-static void choose_digits(work *w, const int8_t *next, int64_t steps, int64_t strip,
-                          int64_t strips) {
-    const int64_t bytes = steps * X_STEP, at_once = up(bytes, strips * steps * LINE) * LINE;
-    w->ask = next ? next + strip * steps * at_once : NULL;
-    w->asked = next ? next + bytes : NULL;
-    w->ask_bytes = at_once;
+    const int64_t left = w->wished - w->wish;
+    const int8_t *end = left < w->wish_bytes ? w->wished : w->wish + w->wish_bytes;
+    for (; w->wish < end; w->wish += LINE) __builtin_prefetch(w->wish, 0, 2);
 }
 
 /* ---- products ---- */
 
-/* The strips of a map that are this thread's. */
-static fth_share strips_of(const work *w, const fth_int8 *map) {
-    return fth_team_share(w->team, up(map->n, SIDE), 1);
+static int64_t tiles_now(const work *w) {
+    return up(w->rows.end - w->rows.begin, SIDE);
 }
 
-static const int8_t *weights_at(const work *w, int64_t strip, int64_t step) {
-    return w->w->packed + (strip * w->steps + step) * W_STEP;
+static int64_t strip_bytes(const fth_int8 *map) {
+    return map->groups * FTH_INT8_DEPTH * SIDE * FTH_DIGITS_W;
 }
 
-/* What is multiplied after this strip from this step on. */
-static const int8_t *weights_after(const work *w, fth_share set, int64_t strip, int64_t step) {
-    if (strip + 1 < set.end) return weights_at(w, strip + 1, step);
-    if (step + STEPS < w->steps) return weights_at(w, set.begin, step + STEPS);
-    if (set.end < strips_of(w, w->w).end) return weights_at(w, set.end, 0);
-    const fth_int8 *map = w->w->after;
-    return map->packed + strips_of(w, map).begin * (map->groups / 16) * W_STEP;
+/* A set of a map's strips that are this thread's, from one on. Many rows should not change often, weights
+ * for few should not lie long. */
+static fth_share set_at(const work *w, const fth_int8 *map, int64_t strip) {
+    const fth_share mine = fth_team_share(w->team, up(map->n, SIDE), 1);
+    const int64_t bytes = tiles_now(w) > FEW_TILES ? SET_BYTES : FEW_BYTES;
+    const int64_t fit = least(MOST_STRIPS, up(bytes, strip_bytes(map)));
+    if (strip < mine.begin) strip = mine.begin;
+    return (fth_share){strip, least(strip + fit, mine.end)};
 }
 
-/* A tile of rows with a set; first: none has met it before; next: the tile that comes then, or less than
- * 0. */
-static void multiply_tile(work *w, fth_digits_product *product, fth_share set, int64_t tile,
-                          bool first, int64_t next) {
-    const int64_t strips = set.end - set.begin, n_rows = w->rows.end - w->rows.begin;
+/* The set that is multiplied after this one, of this map or the next, is asked for in so many steps. */
+static void wish_for_next(work *w, fth_share set, int64_t steps) {
+    const fth_int8 *map = w->w;
+    fth_share next = set_at(w, map, set.end);
+    if (next.begin >= next.end) {
+        map = map->after;
+        next = set_at(w, map, 0);
+    }
+    const int64_t bytes = (next.end - next.begin) * strip_bytes(map);
+    w->wish = map->packed + next.begin * strip_bytes(map);
+    w->wished = w->wish + bytes;
+    w->wish_bytes = up(bytes, steps * LINE) * LINE;
+}
+
+/* A tile of rows with a set. */
+static void multiply_tile(work *w, fth_digits_product *product, fth_share set, int64_t tile) {
+    const int64_t n_rows = w->rows.end - w->rows.begin;
     const int64_t ring = w->steps > STEPS ? MOST_STRIPS + 1 : 2; /* strips whose sums are kept */
     for (int64_t step = 0; step < w->steps; step += STEPS)
         for (int64_t strip = set.begin; strip < set.end; strip++) {
-            const int64_t at = strip - set.begin, steps = least(STEPS, w->steps - step);
-            int32_t *sums = w->sums + (w->strips + at) % ring * FTH_DIGITS_SUMS;
-            choose_digits(w, next < 0 ? NULL : w->x + (next * w->steps + step) * X_STEP, steps, at,
-                          strips);
+            const int64_t steps = least(STEPS, w->steps - step);
+            const int64_t number = w->strips + strip - set.begin;
+            int32_t *sums = w->sums + number % ring * FTH_DIGITS_SUMS;
             product(&(fth_digits_block){.x = w->x + (tile * w->steps + step) * X_STEP,
-                                        .w = weights_at(w, strip, step),
-                                        .ask = first ? weights_after(w, set, strip, step) : NULL,
+                                        .w = w->w->packed + (strip * w->steps + step) * W_STEP,
                                         .steps = steps,
                                         .add = step > 0,
                                         .sums = sums,
@@ -231,23 +246,21 @@ static void multiply_tile(work *w, fth_digits_product *product, fth_share set, i
             w->done = (result){tile, strip * SIDE,   least(SIDE, n_rows - tile * SIDE), sums,
                                0,    up(SIDE, steps)};
         }
-    w->strips += strips;
+    w->strips += set.end - set.begin;
 }
 
 /* The rows that have their digits with this thread's strips. */
-static void multiply_strips(work *w, int64_t first_tile) {
-    const fth_share mine = strips_of(w, w->w);
-    const int64_t fit = least(MOST_STRIPS, up(SET_BYTES, w->steps * W_STEP));
-    const int64_t n_rows = w->rows.end - w->rows.begin, tiles = up(n_rows, SIDE);
-    if (mine.begin == mine.end) return;
-    const bool crowded = w->path->crowded(n_rows * (mine.end - mine.begin) * SIDE * w->g->k);
-    fth_digits_product *product = crowded ? w->path->narrow : w->path->product;
+static void multiply_strips(work *w) {
+    const int64_t tiles = tiles_now(w), first = w->team->thread * tiles / w->team->n_threads;
+    fth_share set = set_at(w, w->w, 0);
+    if (set.begin >= set.end) return;
+    const bool crowded = w->path->crowded(tiles * SIDE * w->g->n / w->team->n_threads * w->g->k);
     w->path->begin();
-    for (int64_t strip = mine.begin; strip < mine.end; strip += fit) {
-        const fth_share set = {strip, least(strip + fit, mine.end)};
+    for (; set.begin < set.end; set = set_at(w, w->w, set.end)) {
+        wish_for_next(w, set, tiles * (set.end - set.begin) * w->steps);
         for (int64_t t = 0; t < tiles; t++)
-            multiply_tile(w, product, set, (first_tile + t) % tiles, t == 0,
-                          t + 1 < tiles ? (first_tile + t + 1) % tiles : -1);
+            multiply_tile(w, crowded ? w->path->narrow : w->path->product, set,
+                          (first + t) % tiles);
     }
     w->path->end();
     finish_rows(w, SIDE);
@@ -256,7 +269,6 @@ static void multiply_strips(work *w, int64_t first_tile) {
 /* All threads make the digits of many rows together; those of one are sooner made by each than waited
  * for. */
 static void multiply_rows(work *w) {
-    const int64_t tiles = up(w->rows.end - w->rows.begin, SIDE);
     if (w->g->m == 1) {
         w->x += w->team->thread * w->steps * X_STEP;
         w->scale += w->team->thread * SIDE;
@@ -266,7 +278,7 @@ static void multiply_rows(work *w) {
         digits_of_rows(w);
         fth_team_wait(w->team);
     }
-    multiply_strips(w, w->team->thread * tiles / w->team->n_threads);
+    multiply_strips(w);
 }
 
 void FTH_NAME(linear_digits)(const fth_exec *ex, const gemm *g, const fth_int8 *map,
