@@ -243,6 +243,35 @@ static float *sums_of(work *w, const place *p, int64_t strip) {
     return sums;
 }
 
+/* ---- sums that are results ---- */
+
+/* Whether the unit can add to C where it is: whole blocks of floats with nothing to follow. */
+static bool ends_in_place(const gemm *g, int64_t n_rows, int64_t n_columns) {
+    return g->accumulate && n_rows >= SIDE && n_columns >= SIDE;
+}
+
+/* Some rows of the block of C that comes next, to be written. */
+static void ask_for_block(const work *w, int64_t begin, int64_t end) {
+    const full_rows c = w->g->c_full;
+    for (int64_t i = begin * FINISHED; i < end * FINISHED; i++) {
+        const float *row = c.data + (w->done.row + i) * c.ld + w->done.column;
+        __builtin_prefetch(row, 1, 2);
+        __builtin_prefetch(row + SIDE / 2, 1, 2);
+    }
+}
+
+/* The strip after one, while that is multiplied; the last one's is the first of the rows that follow. */
+static void choose_block(work *w, const place *p, int64_t strip, int64_t steps) {
+    const bool last = strip + 1 == sides(p->set.n_columns);
+    const place *at = last ? &w->next : p;
+    const int64_t column = at->set.column + (last ? 0 : strip + 1) * SIDE;
+    complete(w, &w->finish_job, w->finish_job.end);
+    const bool met = at->l > 0; /* and so in a cache */
+    if (met || !ends_in_place(w->g, w->rows.end - at->row, w->columns.end - column)) return;
+    w->done = (result){.row = at->row, .column = column};
+    start(&w->finish_job, ask_for_block, SIDE / FINISHED, steps);
+}
+
 /* ---- the product ---- */
 
 /* Six products of parts are added up where one of floats would be: so long a sum would lose more than
@@ -255,6 +284,17 @@ static void add_block(float *restrict_ sums, const float *restrict_ more) {
 #pragma GCC unroll 4
     for (int i = 0; i < SQUARE; i += VW)
         v_store(sums + i, v_add(v_load(sums + i), v_load(more + i)));
+}
+
+/* The present block of A with a strip, whose sums are C. */
+static void multiply_in_place(work *w, const place *p, fth_tiles_block x, int64_t strip) {
+    const full_rows c = w->g->c_full;
+    choose_block(w, p, strip, x.steps);
+    x.b = tiles_of_b(w, p, strip);
+    x.c = c.data + p->row * c.ld + p->set.column + strip * SIDE;
+    x.c_stride = c.ld * (int64_t)sizeof(float);
+    x.add = gemm_adds(w->g, p->l);
+    w->g->pairs->tiles.product(&x);
 }
 
 /* The present block of A with all strips of its set. */
@@ -271,6 +311,11 @@ static void multiply(work *w, const place *p) {
                          .meanwhile = meanwhile,
                          .context = w};
     for (int64_t s = 0; s < strips; s++) {
+        const int64_t column = p->set.column + s * SIDE;
+        if (ends_in_place(w->g, rows_of_block(p), w->columns.end - column)) {
+            multiply_in_place(w, p, x, s);
+            continue;
+        }
         float *sums = sums_of(w, p, s);
         choose_ready_strip(w, p, s, steps);
         x.b = tiles_of_b(w, p, s);
