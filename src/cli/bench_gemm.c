@@ -30,9 +30,11 @@ static const path paths[] = {
     {"avx2", "int8", FTH_N_UNITS},          {"avx512", "int8", FTH_UNIT_VNNI},
     {"amx", "int8", FTH_UNIT_AMX_INT8}};
 
-/* Floats are multiplied on tiles in parts. */
-static int products_for_one(const path *way) {
-    return way->unit == FTH_UNIT_AMX && strcmp(way->numbers, "fp32") == 0 ? 6 : 1;
+/* Products of the path's unit for one of its numbers. Floats are multiplied on tiles in parts, with as few
+ * rows as steps of generation have in digits of 8 bits: nine products, each in half of the time. */
+static double products_for_one(const path *way, const fth_product_shape *s, int product) {
+    if (way->unit != FTH_UNIT_AMX || strcmp(way->numbers, "fp32") != 0) return 1;
+    return product == FTH_FORWARD && fth_product_has_digits(s) ? 4.5 : 6;
 }
 
 static bool is_wanted(const path *way, const char *name) {
@@ -85,12 +87,14 @@ static void print_rate(double rate, double peak) {
         printf(" %9.1f %3.0f%%", rate / 1e9, 100 * rate / peak);
 }
 
+/* peak: of the path's unit. */
 static void print_product(const fth_product_shape *s, const path *way, const double *rates,
                           double peak, bool json, const char *comma) {
     if (json) {
         printf("%s{\"rows\": %" PRId64 ", \"k\": %" PRId64 ", \"n\": %" PRId64
                ", \"path\": \"%s\", \"numbers\": \"%s\", \"peak\": %.6g",
-               comma, s->rows, s->k, s->n, way->isa, way->numbers, peak / 1e9);
+               comma, s->rows, s->k, s->n, way->isa, way->numbers,
+               peak / products_for_one(way, s, FTH_FORWARD) / 1e9);
         static const char *const names[] = {"forward", "dx", "dw"};
         for (int i = 0; i < FTH_N_PRODUCTS; i++)
             if (rates[i] > 0) printf(", \"%s\": %.6g", names[i], rates[i] / 1e9);
@@ -99,7 +103,8 @@ static void print_product(const fth_product_shape *s, const path *way, const dou
     }
     printf("%5" PRId64 " x %4" PRId64 " x %5" PRId64 "  %-12s %s", s->rows, s->k, s->n, way->isa,
            way->numbers);
-    for (int i = 0; i < FTH_N_PRODUCTS; i++) print_rate(rates[i], peak);
+    for (int i = 0; i < FTH_N_PRODUCTS; i++)
+        print_rate(rates[i], peak / products_for_one(way, s, i));
     printf("\n");
 }
 
@@ -118,8 +123,7 @@ static fth_err measure_all(const fth_product_shape *shapes, size_t n, const char
             if (!is_wanted(&paths[w], name)) continue;
             double rates[FTH_N_PRODUCTS];
             FTH_TRY(fth_product_rates(paths[w].isa, paths[w].numbers, threads, &shapes[i], rates));
-            const double peak = peaks[paths[w].unit] / products_for_one(&paths[w]);
-            print_product(&shapes[i], &paths[w], rates, peak, json, comma);
+            print_product(&shapes[i], &paths[w], rates, peaks[paths[w].unit], json, comma);
             fflush(stdout);
             comma = ", ";
         }

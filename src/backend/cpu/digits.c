@@ -19,31 +19,37 @@ static bool is_even(const float *row, int64_t k, float *most) {
     double squares = 0;
     *most = 0;
     for (int64_t l = 0; l < k; l++) {
-        squares += (double)row[l] * (double)row[l];
-        *most = fmaxf(*most, fabsf(row[l]));
+        const float size = fabsf(row[l]);
+        squares += (double)size * (double)size;
+        if (size > *most) *most = size;
     }
     const double peak = (double)*most / FTH_DIGITS_PEAK;
     return isfinite(squares) && peak * peak * (double)k <= squares;
 }
 
+/* The digits of at most 64 weights into the first of their tiles and those behind it. */
+static void pack_step(const float *row, int64_t n, double inverse, int8_t *to) {
+    enum { CARRY = 0x8080 }; /* added, it leaves digits and 128 in the bytes below the first */
+    const double shift = 0x1.8p52; /* numbers of this size have no fraction */
+    int32_t whole[FTH_DIGITS_DEPTH] = {0};
+    for (int64_t l = 0; l < n; l++)
+        whole[l] = ((int32_t)((double)row[l] * inverse + shift - shift) + CARRY) ^ CARRY;
+    for (int d = 0; d < FTH_DIGITS_W; d++, to += FTH_DIGITS_TILE)
+        for (int l = 0; l < FTH_DIGITS_DEPTH; l++)
+            to[l / FTH_INT8_DEPTH * FTH_DIGITS_DEPTH + l % FTH_INT8_DEPTH] =
+                (int8_t)(whole[l] >> (16 - 8 * d));
+}
+
 static bool pack_row(fth_int8 *w, int64_t j, const float *row) {
-    enum { ONE = 1 << 16, CARRY = 0x8080, STEP = FTH_DIGITS_W * FTH_DIGITS_TILE };
+    enum { ONE = 1 << 16, STEP = FTH_DIGITS_W * FTH_DIGITS_TILE };
     float most;
     if (w->k > FTH_DIGITS_DEEPEST || !is_even(row, w->k, &most)) return false;
     const int64_t strip = j / FTH_DIGITS_SIDE, column = j % FTH_DIGITS_SIDE;
     const float scale = most / 127;
     const double inverse = scale > 0 ? ONE / (double)scale : 0;
     int8_t *to = w->packed + strip * (w->groups / GROUPS) * STEP + column * FTH_INT8_DEPTH;
-    for (int64_t l = 0; l < w->k; l++) {
-        /* with this sum every byte but the highest is a digit and 128: nothing is carried */
-        const int32_t sum = (int32_t)rint((double)row[l] * inverse) + CARRY;
-        const int64_t group = l % FTH_DIGITS_DEPTH / FTH_INT8_DEPTH;
-        int8_t *digit =
-            to + l / FTH_DIGITS_DEPTH * STEP + group * FTH_DIGITS_DEPTH + l % FTH_INT8_DEPTH;
-        digit[0] = (int8_t)(sum >> 16);
-        digit[FTH_DIGITS_TILE] = (int8_t)(sum >> 8 ^ 0x80);
-        digit[2 * FTH_DIGITS_TILE] = (int8_t)(sum ^ 0x80);
-    }
+    for (int64_t l = 0; l < w->k; l += FTH_DIGITS_DEPTH, to += STEP)
+        pack_step(row + l, w->k - l < FTH_DIGITS_DEPTH ? w->k - l : FTH_DIGITS_DEPTH, inverse, to);
     w->scale[j] = scale;
     w->offset[j] = 0;
     return true;
@@ -51,22 +57,9 @@ static bool pack_row(fth_int8 *w, int64_t j, const float *row) {
 
 /* ---- plain ---- */
 
-/* Tiles as they lie in memory. */
-static void dot_plain(void *sum, const void *a, const void *b) {
-    int32_t c[16][16];
-    int8_t x[16][64], y[16][64]; /* y: [group][column][4] */
-    memcpy(c, sum, sizeof c);
-    memcpy(x, a, sizeof x);
-    memcpy(y, b, sizeof y);
-    for (int i = 0; i < 16; i++)
-        for (int l = 0; l < 64; l++)
-            for (int j = 0; j < 16; j++) c[i][j] += x[i][l] * y[l / 4][4 * j + l % 4];
-    memcpy(sum, c, sizeof c);
-}
-
-#define TILES_SOURCE "backend/cpu/digits_tiles.h"
-#define NAME(x)      plain_##x
-#define DOT_PLAIN    dot_plain
+#define TILES_SOURCE       "backend/cpu/digits_tiles.h"
+#define NAME(x)            plain_##x
+#define DOT_PLAIN(c, a, b) dot_plain_bytes(true, c, a, b)
 #include "backend/cpu/tiles_plain.h"
 #undef NAME
 

@@ -92,23 +92,9 @@ static void multiply_tiles(fth_tiles_product *product, int64_t m, const uint8_t 
                 .c_stride = SUMS_STRIDE});
 }
 
-/* Tiles as they lie in memory. */
-static void dot_plain(void *sum, const void *a, const void *b) {
-    int32_t c[16][16];
-    uint8_t x[16][64];
-    int8_t y[16][64]; /* [group][column][4] */
-    memcpy(c, sum, sizeof c);
-    memcpy(x, a, sizeof x);
-    memcpy(y, b, sizeof y);
-    for (int i = 0; i < 16; i++)
-        for (int l = 0; l < 64; l++)
-            for (int j = 0; j < 16; j++) c[i][j] += x[i][l] * y[l / 4][4 * j + l % 4];
-    memcpy(sum, c, sizeof c);
-}
-
-#define TILES_SOURCE "backend/cpu/tiles.h"
-#define NAME(x)      plain_##x
-#define DOT_PLAIN    dot_plain
+#define TILES_SOURCE       "backend/cpu/tiles.h"
+#define NAME(x)            plain_##x
+#define DOT_PLAIN(c, a, b) dot_plain_bytes(false, c, a, b)
 #include "backend/cpu/tiles_plain.h"
 #undef NAME
 

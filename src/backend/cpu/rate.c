@@ -25,6 +25,15 @@ static int64_t whole_pages(int64_t bytes) {
     return (bytes + 4095) / 4096 * 4096;
 }
 
+/* So few rows are those of steps of generation. */
+static bool are_few(int64_t rows) {
+    return rows <= FTH_PANEL_ROWS;
+}
+
+bool fth_product_has_digits(const fth_product_shape *s) {
+    return s->rows >= FTH_DIGITS_ROWS && are_few(s->rows);
+}
+
 static fth_err make_value(product *p, fth_storage storage, int64_t rows, int64_t width,
                           fth_class class) {
     const fth_val v = fth_graph_value(&p->graph, (fth_value){.storage = storage,
@@ -91,8 +100,7 @@ static fth_err make_product(product *p, const fth_product_shape *s) {
     for (fth_val v = 1; v < N_VALUES; v++) place_value(p, v);
     p->ex.scratch = p->arena + p->used;
     FTH_TRY(p->dev->backend->prepare(&p->ex));
-    /* so few rows are those of steps of generation */
-    return m <= FTH_PANEL_ROWS && !p->ex.own ? fth_cpu_pack_whole(&p->ex, true) : FTH_OK;
+    return are_few(m) && !p->ex.own ? fth_cpu_pack_whole(&p->ex, true) : FTH_OK;
 }
 
 static void free_product(product *p) {

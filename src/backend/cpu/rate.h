@@ -18,6 +18,9 @@ enum { FTH_FORWARD, FTH_TO_X, FTH_TO_W, FTH_N_PRODUCTS };
 fth_err fth_product_rates(const char *isa, const char *numbers, int threads,
                           const fth_product_shape *s, double rates[FTH_N_PRODUCTS]);
 
+/* Whether the forward product of floats is in fixed point where there are tiles (digits.h). */
+bool fth_product_has_digits(const fth_product_shape *s);
+
 /* Whether this machine has an instruction set. */
 bool fth_product_path_present(const char *isa);
 

@@ -3,6 +3,7 @@
 #ifndef FTH_BACKEND_CPU_TILES_PLAIN_H
 #define FTH_BACKEND_CPU_TILES_PLAIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -18,6 +19,23 @@ static inline void load_plain(plain_tile *t, const void *from, int64_t stride) {
 
 static inline void store_plain(const plain_tile *t, void *to, int64_t stride) {
     for (int i = 0; i < 16; i++) memcpy((char *)to + i * stride, t->row[i], 64);
+}
+
+/* Tiles of bytes as they lie in memory: four neighbours along k to a group; b: [group][column][4]. The
+ * second factor has a sign, the first one may have. */
+static inline void dot_plain_bytes(const bool has_sign, void *sum, const void *a, const void *b) {
+    int32_t c[16][16];
+    uint8_t x[16][64];
+    int8_t y[16][64];
+    memcpy(c, sum, sizeof c);
+    memcpy(x, a, sizeof x);
+    memcpy(y, b, sizeof y);
+    for (int i = 0; i < 16; i++)
+        for (int l = 0; l < 64; l++) {
+            const int factor = has_sign ? (int8_t)x[i][l] : x[i][l];
+            for (int j = 0; j < 16; j++) c[i][j] += factor * y[l / 4][4 * j + l % 4];
+        }
+    memcpy(sum, c, sizeof c);
 }
 
 #endif

@@ -92,7 +92,7 @@ static uint32_t largest_bits(const real *restrict_ x, int64_t k) {
 
 /* At most 64 numbers, times a power of two less than 2^30. */
 static void digits_of(const real *restrict_ x, int64_t n, float power, int8_t *restrict_ to) {
-    enum { CARRY = 0x808080 }; /* without carries, bytes are digits and 128 but for the first */
+    enum { CARRY = 0x808080 }; /* added, it leaves digits and 128 in the bytes below the first */
     int32_t carried[FTH_DIGITS_DEPTH] = {0};
 #pragma omp simd
     for (int64_t l = 0; l < n; l++)
