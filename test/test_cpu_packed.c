@@ -362,6 +362,23 @@ static void fixed_point_is_as_exact_as_floats(void **state) {
             assert_true(error_of(tiles[i], changes[c]) <= error_of("plain", changes[c]));
 }
 
+/* Only a program whose parameters stay as they are has them packed when it is made. */
+static void frozen_programs_pack(void **state) {
+    (void)state;
+    static const char *const names[] = {"plain", "plain-amx"};
+    for (int tiled = 0; tiled < 2; tiled++)
+        for (int frozen = 0; frozen < 2; frozen++) {
+            map p;
+            open_map(&p, WHOLE, names[tiled], FTH_FP32, 1, FTH_DIGITS_ROWS, 8, 8, FTH_ACT_NONE);
+            p.dev->backend->unprepare(&p.ex);
+            p.ex.frozen = frozen;
+            assert_ok(p.dev->backend->prepare(&p.ex)); /* no step of generation: no panels */
+            assert_true((fth_packed_digits(&p.ex) != NULL) == (tiled && frozen));
+            assert_null(fth_packed_panels(&p.ex, W));
+            close_map(&p);
+        }
+}
+
 /* Few rows are multiplied as floats. */
 static void few_rows_stay_floats(void **state) {
     (void)state;
@@ -466,6 +483,7 @@ int main(void) {
         cmocka_unit_test(odd_rows),
         cmocka_unit_test(whole_weights_agree_with_products),
         cmocka_unit_test(fixed_point_is_as_exact_as_floats),
+        cmocka_unit_test(frozen_programs_pack),
         cmocka_unit_test(few_rows_stay_floats),
         cmocka_unit_test(uneven_weights_stay_floats),
         cmocka_unit_test(parameters_are_rounded),
