@@ -1,9 +1,11 @@
 /* sweep.c: fathom sweep SPEC.yaml: a grid of runs, and the tables that come of it. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/scratch.h"
@@ -193,11 +195,11 @@ static fth_err need(const char *where, const char *folder, const char *name, con
 
 static fth_err run_all(sweep *s, size_t *errors) {
     int64_t jobs = s->o->jobs > 0 ? s->o->jobs : s->spec.jobs > 0 ? s->spec.jobs : 1;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const int64_t cores = fth_cores_usable().cores;
     char threads[24];
     const char *extra[4];
     size_t n = 0;
-    snprintf(threads, sizeof threads, "%ld", cores > jobs ? cores / (long)jobs : 1);
+    snprintf(threads, sizeof threads, "%" PRId64, cores > jobs ? cores / jobs : 1);
     if (!is_set(s, "threads")) {
         extra[n++] = "--threads";
         extra[n++] = threads;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/progress.h"
@@ -205,12 +205,9 @@ static fth_err encode(work *w, int split, const char *path, const char *prefix,
     fth_dataset_writer *out = NULL;
     fth_progress progress;
     fth_data_side sides[2] = {{0}};
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     fth_encode_options o = {
         .tokenizer = {w->tokenizer[0], w->tokenizer[w->separate]},
-        .threads = p->threads > 0 ? p->threads
-                   : cores > 0    ? (int)cores
-                                  : 1,
+        .threads = p->threads > 0 ? p->threads : fth_cores_usable().threads,
         .max_positions = w->n_sides == 2 ? p->max_positions : 0,
         .max_tokens = {p->max_tokens[0], p->max_tokens[1]},
         .strict = p->strict,

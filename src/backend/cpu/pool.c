@@ -12,6 +12,8 @@
 #include <unistd.h>
 #endif
 
+#include "base/cores.h"
+
 struct fth_pool {
     fth_barrier barrier;
     int n_threads, n_started;
@@ -89,19 +91,14 @@ void fth_pool_run(fth_pool *p, fth_team_work *work, void *context) {
     fth_team_wait(&team);
 }
 
-static int usable_cores(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 fth_err fth_pool_new(int n_threads, fth_pool **out) {
     *out = NULL;
     fth_pool *p = aligned_alloc(_Alignof(fth_pool), sizeof *p);
     if (!p) return fth_fail(FTH_NO_MEMORY, "no memory for %d threads", n_threads);
     memset(p, 0, sizeof *p);
     p->n_threads = n_threads;
-    /* about 100 microseconds; none when threads have to share cores anyway */
-    p->barrier.spins = n_threads <= usable_cores() ? 100000 : 0;
+    /* about 100 microseconds; none when threads have to take turns anyway */
+    p->barrier.spins = n_threads <= fth_cores_usable().threads ? 100000 : 0;
     atomic_store(&p->next_number, 1);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);

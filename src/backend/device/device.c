@@ -1,7 +1,8 @@
 #include "backend/device/device.h"
 
-#include <sched.h>
 #include <string.h>
+
+#include "base/cores.h"
 
 #ifndef FATHOM_HAS_CUDA
 const fth_backend *fth_backend_cuda(void) {
@@ -9,16 +10,9 @@ const fth_backend *fth_backend_cuda(void) {
 }
 #endif
 
-static int usable_cores(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    int n = CPU_COUNT(&set);
-    return n > 0 ? n : 1;
-}
-
 static fth_err open_with(const fth_backend *b, fth_precision precision, int threads,
                          fth_device **out) {
-    return b->open(b, precision, threads > 0 ? threads : usable_cores(), out);
+    return b->open(b, precision, threads > 0 ? threads : fth_cores_usable().cores, out);
 }
 
 fth_err fth_device_open(const char *name, const char *precision, int threads, fth_device **out) {
