@@ -178,7 +178,10 @@ static void close_map(map *p) {
 /* What 127 stands for in a row. */
 static double largest(const fth_tensor *t, int64_t row) {
     double most = 0;
-    for (int64_t l = 0; l < t->width; l++) most = fmax(most, fabs((double)get(t, row, l)));
+    for (int64_t l = 0; l < t->width; l++) { /* with fmax gcc 12 gives up on 64-bit ARM */
+        const double size = fabs((double)get(t, row, l));
+        if (size > most) most = size;
+    }
     return most;
 }
 

@@ -108,7 +108,10 @@ static fth_err slightly_off(fth_exec *ex, const fth_op *op) {
     if (!y) y = an_output(ex, op, FTH_IN_GRAD);
     const int64_t last = fth_rows_now(ex, y) - 1;
     double largest = 0;
-    for (int32_t c = 0; c < y->width; c++) largest = fmax(largest, fabs(fth_ref_get(y, last, c)));
+    for (int32_t c = 0; c < y->width; c++) { /* with fmax gcc 12 gives up on 64-bit ARM */
+        const double size = fabs(fth_ref_get(y, last, c));
+        if (size > largest) largest = size;
+    }
     fth_ref_add_to(y, last, 0, 1e-3 * (largest + 1));
     return FTH_OK;
 }

@@ -5,7 +5,10 @@
 
 static double log_sum_exp(const fth_tensor *x, int64_t row) {
     double most = -INFINITY, sum = 0;
-    for (int32_t v = 0; v < x->width; v++) most = fmax(most, fth_ref_get(x, row, v));
+    for (int32_t v = 0; v < x->width; v++) { /* with fmax gcc 12 gives up on 64-bit ARM */
+        const double logit = fth_ref_get(x, row, v);
+        if (logit > most) most = logit;
+    }
     if (most == -INFINITY) return most;
     for (int32_t v = 0; v < x->width; v++) sum += exp(fth_ref_get(x, row, v) - most);
     return most + log(sum);
