@@ -142,14 +142,21 @@ static bool has_backward(const fth_graph *g) {
     return false;
 }
 
+fth_plan_spec fth_program_plan_spec(const fth_device *dev, const int64_t capacity[FTH_N_EXTENTS]) {
+    fth_plan_spec spec = {.real_size = fth_dtype_size(dev->real),
+                          .full_size = fth_dtype_size(dev->full),
+                          .norms_again = dev->backend->norms_again,
+                          .lag = dev->backend->lag,
+                          .joined = dev->backend->joined,
+                          .slopes_in_place = dev->backend->slopes_in_place};
+    memcpy(spec.capacity, capacity, sizeof spec.capacity);
+    return spec;
+}
+
 static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
-    fth_plan_spec plan = {.real_size = fth_dtype_size(dev->real),
-                          .full_size = fth_dtype_size(dev->full),
-                          .norms_again = dev->backend->norms_again && has_backward(&p->graph),
-                          .lag = dev->backend->lag,
-                          .joined = dev->backend->joined};
-    memcpy(plan.capacity, spec->capacity, sizeof plan.capacity);
+    fth_plan_spec plan = fth_program_plan_spec(dev, spec->capacity);
+    plan.norms_again &= has_backward(&p->graph);
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
     if (spec->budget <= 0 && !plan.norms_again) return fth_plan_make(&p->graph, &plan, &p->plan);
     int64_t left = INT64_MAX;

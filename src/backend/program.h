@@ -47,6 +47,9 @@ void *fth_program_address(const fth_program *p, fth_val v);
 
 const fth_graph *fth_program_graph(const fth_program *p);
 
+/* What the planner has to know of a device. */
+fth_plan_spec fth_program_plan_spec(const fth_device *dev, const int64_t capacity[FTH_N_EXTENTS]);
+
 /* Bytes that the program takes on the device (not what is lent to it), and the layers it
  * recomputes. */
 int64_t fth_program_bytes(const fth_program *p);

@@ -382,6 +382,12 @@ fth_val fth_top(fth_builder *b, fth_val logits, int k) {
 
 fth_val fth_constant(fth_builder *b, int64_t rows, int64_t width, fth_numbers numbers) {
     if (broken(b)) return 0;
+    for (fth_val v = 1; v < b->graph->n_values; v++) { /* the same numbers are kept once */
+        const fth_value *x = &b->graph->value[v];
+        if (x->storage == FTH_IN_CONST && x->constant == numbers && x->rows == rows &&
+            x->width == width)
+            return v;
+    }
     return fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_CONST,
                                                  .class = FTH_FULL,
                                                  .extent = FTH_ROWS_FIXED,

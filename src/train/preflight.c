@@ -97,20 +97,17 @@ static fth_err plan_bytes(flight *f) {
     fth_graph graph;
     fth_outputs outputs;
     fth_early early = {0};
-    fth_plan_spec how = {.real_size = fth_dtype_size(f->device->real),
-                         .full_size = fth_dtype_size(f->device->full),
-                         .lag = f->device->backend->lag,
-                         .joined = f->device->backend->joined};
     fth_plan plan = {0};
     const int64_t n = f->model.params.size;
-    fth_capacities(&f->size, how.capacity);
+    int64_t capacity[FTH_N_EXTENTS];
+    fth_capacities(&f->size, capacity);
+    const fth_plan_spec how = fth_program_plan_spec(f->device, capacity);
     FTH_TRY(fth_update_graph(&f->model, f->device, &f->spec->recipe, NULL,
                              f->size.early ? &early : NULL, &graph, &outputs));
     fth_err err = FTH_OK;
-    if (f->device->backend->norms_again) err = fth_graph_thrift(&graph, (fth_thrift){0});
+    if (how.norms_again) err = fth_graph_thrift(&graph, (fth_thrift){0});
     if (err == FTH_OK) err = fth_plan_make(&graph, &how, &plan);
-    f->out->activation_bytes =
-        plan.bytes + fth_program_bytes_beside(f->device, &graph, how.capacity);
+    f->out->activation_bytes = plan.bytes + fth_program_bytes_beside(f->device, &graph, capacity);
     f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.early ? early.grads : n, true);
     fth_plan_fini(&plan);
     fth_early_fini(&early);
