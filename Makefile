@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda demo demo-compare bench format lint clean
+.PHONY: all help test test-cuda test-cpus demo demo-compare bench format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -46,6 +46,9 @@ test-cuda: packages-test ## the tests that need an NVIDIA GPU
 	cmake --build build-cuda
 	$(CTEST) --test-dir build-cuda -R cuda
 
+test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (half an hour)
+	scripts/test-cpus
+
 demo: packages-demo all ## train, translate, score and draw, from nothing, in minutes
 	build/fathom demo
 
@@ -63,4 +66,4 @@ lint: packages-lint build/build.ninja ## clang-tidy and cppcheck
 	scripts/lint build
 
 clean: ## remove what was built
-	rm -rf build build-asan build-cuda
+	rm -rf build build-asan build-cuda build-arm64
