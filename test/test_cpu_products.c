@@ -285,22 +285,6 @@ static void try_full_weights(product *p) {
     p->tensor[P_W] = w;
 }
 
-/* dx in the place of what its slope is taken at has the same bits. */
-static void try_slope_in_place(product *p) {
-    fth_tensor *dx = &p->tensor[P_DX];
-    run_product(p, FTH_KIND_linear_dx, (int[]){P_DY, P_W, 0, P_SAVED}, 4, (int[]){P_DX}, 1);
-    void *apart = dx->data;
-    dx->data = new_numbers(dx);
-    memcpy(dx->data, p->tensor[P_SAVED].data, bytes_of(dx));
-    run_product(p, FTH_KIND_linear_dx, (int[]){P_DY, P_W, 0, P_DX}, 4, (int[]){P_DX}, 1);
-    const size_t size = fth_dtype_size(dx->dtype);
-    for (int64_t row = 0; row < dx->rows; row++)
-        assert_memory_equal((char *)dx->data + (size_t)(row * dx->ld) * size,
-                            (char *)apart + (size_t)(row * dx->ld) * size,
-                            (size_t)dx->width * size);
-    free(apart);
-}
-
 static void try_product(const drawn *d, const char *isa, int threads) {
     product p;
     open_product(&p, d, isa, threads);
@@ -314,7 +298,6 @@ static void try_product(const drawn *d, const char *isa, int threads) {
     run_product(&p, FTH_KIND_linear, (int[]){P_X, P_W, P_B}, 3, (int[]){P_Y, 0}, 2);
     check_product(&p);
     if (d->real == FTH_BF16) try_full_weights(&p);
-    if (saved) try_slope_in_place(&p);
     close_product(&p);
 }
 

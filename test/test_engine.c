@@ -151,7 +151,6 @@ static void places_do_not_collide(void **state) {
         fth_plan plan;
         spec.lag = turn % 3 * 7; /* 0, 7 and 14: as on a device that runs nothing aside, or some */
         spec.joined = turn % 2;
-        spec.slopes_in_place = turn / 2 % 2;
         fth_graph_spec what = {.backward = true, .dropout = true, .smoothing = 0.1};
         assert_int_equal(fth_model_init(&m, &c), FTH_OK);
         assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
@@ -170,31 +169,6 @@ static void places_do_not_collide(void **state) {
         fth_graph_fini(&g);
         fth_model_fini(&m);
     }
-}
-
-/* The gradient before a ReLU takes the place of what the slope is taken at. (After GELU there is room where
- * its output was.) */
-static void slopes_in_place_save_memory(void **state) {
-    (void)state;
-    fth_config c = model_case_config("postln", FTH_ENCDEC);
-    fth_model m;
-    fth_graph g;
-    fth_outputs out;
-    fth_plan apart, in_place;
-    fth_plan_spec spec = plan_spec();
-    fth_graph_spec what = {.backward = true, .dropout = true, .smoothing = 0.1};
-    c.ffn_dim *= 8; /* they are what most of the memory is for */
-    c.activation_dropout = 0;
-    assert_int_equal(fth_model_init(&m, &c), FTH_OK);
-    assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
-    assert_int_equal(fth_plan_make(&g, &spec, &apart), FTH_OK);
-    spec.slopes_in_place = true;
-    assert_int_equal(fth_plan_make(&g, &spec, &in_place), FTH_OK);
-    assert_true(in_place.bytes < apart.bytes);
-    fth_plan_fini(&apart);
-    fth_plan_fini(&in_place);
-    fth_graph_fini(&g);
-    fth_model_fini(&m);
 }
 
 /* Both stacks add the same table of positions. */
@@ -571,7 +545,6 @@ int main(void) {
         cmocka_unit_test(no_allocation_inside_updates),
 #endif
         cmocka_unit_test(places_do_not_collide),
-        cmocka_unit_test(slopes_in_place_save_memory),
         cmocka_unit_test(constants_are_kept_once),
         cmocka_unit_test(values_made_again_save_memory),
         cmocka_unit_test(recompute_is_bit_identical),

@@ -131,9 +131,6 @@ struct fth_backend {
     bool keep_bits;
     /* Joins make the products that they read: the plan keeps the operands for them (plan.h). */
     bool joined;
-    /* linear_dx reads an element of what the slope is taken at before it writes that of its result: the
-     * two may be one place. */
-    bool slopes_in_place;
     /* Called when a program is made and freed: a place for captured graphs and the like. */
     fth_err (*prepare)(fth_exec *ex);
     void (*unprepare)(fth_exec *ex);

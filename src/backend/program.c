@@ -147,8 +147,7 @@ fth_plan_spec fth_program_plan_spec(const fth_device *dev, const int64_t capacit
                           .full_size = fth_dtype_size(dev->full),
                           .norms_again = dev->backend->norms_again,
                           .lag = dev->backend->lag,
-                          .joined = dev->backend->joined,
-                          .slopes_in_place = dev->backend->slopes_in_place};
+                          .joined = dev->backend->joined};
     memcpy(spec.capacity, capacity, sizeof spec.capacity);
     return spec;
 }

@@ -105,11 +105,8 @@ static void find_last_uses(rehearsal *r) {
 }
 
 /* Inputs whose place an output may take over; the kernels read each element before writing it. */
-static int replaced_input(const rehearsal *r, const fth_op *op, int output) {
-    if (op->kind == FTH_KIND_linear_dx && output == LINEAR_DX_DX) {
-        const bool slope = r->spec->slopes_in_place && !op->in[LINEAR_DX_ADDEND];
-        return slope ? LINEAR_DX_SAVED : LINEAR_DX_ADDEND;
-    }
+static int replaced_input(const fth_op *op, int output) {
+    if (op->kind == FTH_KIND_linear_dx && output == LINEAR_DX_DX) return LINEAR_DX_ADDEND;
     if (op->kind == FTH_KIND_add && output == ADD_Y) return ADD_A;
     if (op->kind == FTH_KIND_mix_bwd && output >= MIX_BWD_DX0) {
         int n = (op->n_in - 2) / 2;
@@ -182,7 +179,7 @@ static fth_err give(rehearsal *r, int64_t at, int64_t bytes) {
 static void place_output(rehearsal *r, int32_t i, const fth_op *op, int k) {
     fth_val v = op->out[k] ? owner(r->g, op->out[k]) : 0;
     if (!v || r->g->value[v].storage != FTH_IN_ARENA || r->placed[v]) return;
-    int from = replaced_input(r, op, k);
+    int from = replaced_input(op, k);
     fth_val old = from >= 0 ? op->in[from] : 0;
     r->placed[v] = true;
     if (old && r->g->value[old].storage == FTH_IN_ARENA && !r->g->value[old].base &&

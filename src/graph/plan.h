@@ -13,7 +13,6 @@ typedef struct fth_plan_spec {
     bool norms_again; /* fth_plan_within: outputs of layer norms are made again in any case */
     int32_t lag; /* operations by which those that run aside may end late: their operands stay */
     bool joined; /* joins make the products that they read (fth_joined_product): operands stay */
-    bool slopes_in_place; /* linear_dx may write over what its slope is taken at */
 } fth_plan_spec;
 
 typedef struct fth_plan {

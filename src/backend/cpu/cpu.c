@@ -202,7 +202,6 @@ static const fth_backend cpu_backend = {
     .norms_again = true,
     .rounds_weights = true,
     .keep_bits = true,
-    .slopes_in_place = true,
     .quantize = quantize,
     .prepare = fth_cpu_pack,
     .unprepare = fth_cpu_unpack,

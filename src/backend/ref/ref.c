@@ -81,7 +81,6 @@ static const fth_backend ref_backend = {
     .zero = fth_ref_zero,
     .memory = fth_ref_memory,
     .keep_bits = true,
-    .slopes_in_place = true,
     .sum_squares = fth_ref_sum_squares,
     .adam = fth_ref_adam,
     .refresh_weights = fth_ref_refresh_weights,

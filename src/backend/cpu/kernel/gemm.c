@@ -140,12 +140,10 @@ typedef struct work {
     float *acc;            /* [BLOCK_ROWS][BLOCK_COLUMNS] */
 } work;
 
-/* Whole tiles of floats with at most a ReLU behind them need no second look. Where C lies over what the
- * slope is taken at, sums over a part of k must not. */
+/* Whole tiles of floats with at most a ReLU behind them need no second look. */
 static bool is_direct(const gemm *g) {
     const bool floats = g->c_full.data || REAL_DTYPE == FTH_F32;
-    const bool waits = g->k <= KC || !g->c.data || g->saved.data != g->c.data;
-    return floats && waits && g->n % NR == 0 && g->act != FTH_ACT_GELU && !g->pre.data;
+    return floats && g->n % NR == 0 && g->act != FTH_ACT_GELU && !g->pre.data;
 }
 
 static full_rows direct_c(const gemm *g) {
