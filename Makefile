@@ -46,7 +46,7 @@ test-cuda: packages-test ## the tests that need an NVIDIA GPU
 	cmake --build build-cuda
 	$(CTEST) --test-dir build-cuda -R cuda
 
-test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (half an hour)
+test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
 
 demo: packages-demo all ## train, translate, score and draw, from nothing, in minutes
