@@ -341,28 +341,37 @@ static void products_in_blocks(void **state) {
     }
 }
 
-/* dW and db of maps that threads share without adding up each other's sums. */
+/* dW and db of one thread, and of two to four. */
+static void try_threads(const product_case *c, const char *isa, fth_precision precision) {
+    drawn d;
+    product one, p;
+    if (!has(isa)) return;
+    drawn_init(&d, c, precision);
+    open_product(&one, &d, isa, 1);
+    run_product(&one, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
+    for (int threads = 2; threads <= 4; threads++) {
+        open_product(&p, &d, isa, threads);
+        run_product(&p, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
+        for (int v = P_DW; v <= P_DB; v++)
+            assert_memory_equal(p.tensor[v].data, one.tensor[v].data, bytes_of(&p.tensor[v]));
+        close_product(&p);
+    }
+    close_product(&one);
+    drawn_fini(&d);
+}
+
+/* Of maps that threads share without adding up each other's sums. */
 static void gradients_do_not_depend_on_threads(void **state) {
     (void)state;
     static const product_case cases[] = {{"blocks of all three", 363, 1088, 401, FTH_ACT_NONE},
-                                         {"odd columns", 190, 260, 900, FTH_ACT_NONE}};
-    for (int i = 0; i < N_ISAS * 2; i++) {
-        drawn d;
-        product one, p;
-        const char *isa = isas[i / 2];
-        if (!has(isa)) continue;
-        drawn_init(&d, &cases[i % 2], FTH_FP32);
-        open_product(&one, &d, isa, 1);
-        run_product(&one, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
-        for (int threads = 2; threads <= 4; threads++) {
-            open_product(&p, &d, isa, threads);
-            run_product(&p, FTH_KIND_linear_dw, (int[]){P_DY, P_X}, 2, (int[]){P_DW, P_DB}, 2);
-            for (int v = P_DW; v <= P_DB; v++)
-                assert_memory_equal(p.tensor[v].data, one.tensor[v].data, bytes_of(&p.tensor[v]));
-            close_product(&p);
+                                         {"odd columns", 190, 260, 900, FTH_ACT_NONE},
+                                         {"chunks of k", 1100, 260, 288, FTH_ACT_NONE}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        for (int i = 0; i < N_ISAS; i++) try_threads(&cases[c], isas[i], FTH_FP32);
+        for (int i = 0; i < N_TILES; i++) {
+            try_threads(&cases[c], tiles[i], FTH_FP32);
+            try_threads(&cases[c], tiles[i], FTH_PREC_BF16);
         }
-        close_product(&one);
-        drawn_fini(&d);
     }
 }
 

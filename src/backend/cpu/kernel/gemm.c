@@ -17,8 +17,10 @@ int64_t FTH_NAME(gemm_own_bytes)(void) {
     const int64_t accumulating = FTH_NAME(gemm_accumulate_bytes)() / (int64_t)sizeof(float);
     const int64_t usual = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
     const int64_t tiles = FTH_NAME(gemm_tiles_bytes)() / (int64_t)sizeof(float);
+    const int64_t sums = FTH_NAME(gemm_tiles_accumulate_bytes)() / (int64_t)sizeof(float);
     int64_t floats = usual > accumulating ? usual : accumulating;
     if (tiles > floats) floats = tiles;
+    if (sums > floats) floats = sums;
 #ifdef FTH_REAL_IS_bf16
     const int64_t pairs = FTH_NAME(gemm_pairs_bytes)() / (int64_t)sizeof(float);
     if (pairs > floats) floats = pairs;
@@ -266,28 +268,6 @@ static int row_threads(const fth_team *team, int64_t n) {
     return by_rows;
 }
 
-/* Numbers that a thread packs for each step of k of C += A B on pairs, those of A twice as dear. */
-static int64_t packing(const gemm *g, int64_t n_rows, int64_t n_columns) {
-    if (fth_pairs_on_tiles(g->pairs)) return FTH_NAME(gemm_tiles_packing)(g, n_rows, n_columns);
-    return 2 * n_rows + n_columns;
-}
-
-/* The same for C += A B on pairs, where A is packed too: as little packing as can be. */
-static int row_threads_accumulating(const gemm *g, const fth_team *team) {
-    int best = 1;
-    int64_t least_packed = INT64_MAX;
-    for (int by_rows = 1; by_rows <= team->n_threads; by_rows++) {
-        if (team->n_threads % by_rows) continue;
-        const int64_t by_columns = team->n_threads / by_rows;
-        const int64_t packed =
-            packing(g, (g->m + by_rows - 1) / by_rows, (g->n + by_columns - 1) / by_columns);
-        if (packed >= least_packed) continue;
-        least_packed = packed;
-        best = by_rows;
-    }
-    return best;
-}
-
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
     if (g->m == 0 || g->n == 0 || g->k == 0) return;
     if (g->m <= GEMM_FEW_ROWS && g->b_by_column && !g->accumulate && !g->b_full.data) {
@@ -299,7 +279,12 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         return;
     }
     const bool tiles = fth_pairs_on_tiles(g->pairs); /* these pack A while they multiply */
-    const int by_rows = g->accumulate ? row_threads_accumulating(g, team) : row_threads(team, g->n);
+    if (g->accumulate && tiles) {
+        FTH_NAME(gemm_tiles_accumulate)(g, team, own);
+        return;
+    }
+    const int by_rows =
+        g->accumulate ? gemm_row_threads(team, g, g->m, g->n) : row_threads(team, g->n);
     const int by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};

@@ -24,7 +24,7 @@ typedef struct gemm {
     full_rows c_full; /* the result as floats */
     bool accumulate;  /* c_full += A B, A by columns, and nothing of bias ... pre */
     bool fresh;       /* accumulate: c_full = A B, whatever it holds */
-    float *a_sums;    /* [m] += sums over k of A, accumulate without pairs; NULL: no */
+    float *a_sums;    /* [m] += sums over k of A, accumulate, not on vectors of pairs; NULL: no */
     const fth_pairs_path
         *pairs; /* a unit that multiplies pairs of bf16; NULL: none. For floats tiles */
 } gemm;
@@ -60,9 +60,30 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
 int64_t FTH_NAME(gemm_tiles_bytes)(void);
 void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to);
 
-/* What gemm_tiles packs for so many rows and columns of an accumulating product, in numbers for each step
- * of k; those of A, which are turned, count twice. */
-int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_columns);
+/* The same for accumulate on tiles. */
+void FTH_NAME(gemm_tiles_accumulate)(const gemm *g, const fth_team *team, void *own);
+int64_t FTH_NAME(gemm_tiles_accumulate_bytes)(void);
+
+/* How many threads share the rows of C += A B; the others of the team share the columns. Both factors are
+ * packed, for blocks of C of so many rows and columns: as little as can be, where A's numbers cost twice
+ * B's, and B's rows, which are read in short parts, stay whole if it is the same. */
+static inline int gemm_row_threads(const fth_team *team, const gemm *g, int64_t most_rows,
+                                   int64_t most_columns) {
+    int best = 1;
+    int64_t least_packed = INT64_MAX;
+    for (int by_rows = 1; by_rows <= team->n_threads; by_rows++) {
+        if (team->n_threads % by_rows) continue;
+        const int by_columns = team->n_threads / by_rows;
+        const int64_t high = (g->m + by_rows - 1) / by_rows;
+        const int64_t wide = (g->n + by_columns - 1) / by_columns;
+        const int64_t packed =
+            2 * high * ((wide - 1) / most_columns + 1) + wide * ((high - 1) / most_rows + 1);
+        if (packed > least_packed) continue;
+        least_packed = packed;
+        best = by_rows;
+    }
+    return best;
+}
 
 /* Floats with short rows can be read down the rows where they lie: they fall into all sets of the
  * cache and the processor sees them coming. */

@@ -356,22 +356,6 @@ static void multiply_thin(const gemm *g, fth_share rows_, int64_t depth) {
 
 /* ---- threads ---- */
 
-/* How many threads share the rows; the others of the team share the columns: as little packing as
- * can be, where A's costs twice B's, and B's rows, which are read in short parts, whole if it is the
- * same. */
-static int row_threads(const fth_team *team, int64_t m, int64_t n) {
-    int best = 1;
-    int64_t least_packed = INT64_MAX;
-    for (int by_rows = 1; by_rows <= team->n_threads; by_rows++) {
-        const int64_t high = m / by_rows, wide = n * by_rows / team->n_threads;
-        const int64_t packed = 2 * high * pieces_in(wide, COLUMNS) + wide * pieces_in(high, ROWS);
-        if (team->n_threads % by_rows || packed > least_packed) continue;
-        least_packed = packed;
-        best = by_rows;
-    }
-    return best;
-}
-
 /* k in blocks of nearly the same size, whole pieces. */
 static int64_t depth_of(int64_t k, int64_t most) {
     return pieces_in(pieces_in(k, pieces_in(k, most)), PIECE) * PIECE;
@@ -382,7 +366,8 @@ void FTH_NAME(gemm_accumulate)(const gemm *g, const fth_team *team, void *own) {
         multiply_thin(g, fth_team_share(team, g->m, MR), depth_of(g->k, THIN_DEPTH));
         return;
     }
-    const int by_rows = row_threads(team, g->m, g->n), by_columns = team->n_threads / by_rows;
+    const int by_rows = gemm_row_threads(team, g, ROWS, COLUMNS),
+              by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};
     work *w = own;

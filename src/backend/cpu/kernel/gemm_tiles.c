@@ -6,12 +6,11 @@
  * blocks of 32 rows of A meet it; such a block, at most DEPTH deep, stays in the first-level cache. The
  * unit works by itself, so all other work is cut into small pieces that are done between its
  * instructions: while a block of C is multiplied, the sums of the last one become results, and the next
- * block of A and the next strips of B are packed, or asked for where they have been packed before. Where A
- * has to be turned and is not too large, all of it stays packed for the sets that follow. */
+ * block of A and the next strips of B are packed, or asked for where they have been packed before. */
 #include "backend/cpu/kernel/gemm_tiles_work.h"
 
 int64_t FTH_NAME(gemm_tiles_bytes)(void) {
-    return (2 * (PARTS * SIDE * DEPTH + SET_NUMBERS) + KEPT_NUMBERS) * (int64_t)sizeof(uint16_t) +
+    return 2 * (PARTS * SIDE * DEPTH + SET_NUMBERS) * (int64_t)sizeof(uint16_t) +
            (MOST_BLOCKS + APART) * SQUARE * (int64_t)sizeof(float);
 }
 
@@ -22,7 +21,7 @@ int64_t FTH_NAME(gemm_tiles_bytes)(void) {
 static bool lies_well(const work *w, const place *p) {
     const bool whole = rows_of_block(p) == SIDE && depth_of(p) % SIDE == 0;
     const bool apart = w->g->a.ld % FAR != 0;
-    return REAL_DTYPE == FTH_BF16 && whole && (apart || w->few) && !w->g->accumulate;
+    return REAL_DTYPE == FTH_BF16 && whole && (apart || w->few);
 }
 
 static fth_tiles packed_tiles(const uint16_t *first) {
@@ -37,43 +36,26 @@ static fth_tiles tiles_of_a(const work *w, const place *p) {
 }
 
 /* A square of the next block of A. */
-inline_ square square_of_a(const work *w, const bool turned, int64_t i) {
+static square square_of_a(const work *w, int64_t i) {
     const rows a = w->g->a;
-    const int64_t row = w->next.row, n = w->g->m - row;
-    const int64_t l = w->next.l + i * SIDE, depth = w->g->k - l;
-    const int64_t stride = a.ld * (int64_t)sizeof *a.data;
-    if (turned) return (square){(const char *)(a.data + l * a.ld + row), stride, depth, n};
-    return (square){(const char *)(a.data + row * a.ld + l), stride, n, depth};
-}
-
-inline_ void pack_a(const work *w, const packing how, const int64_t parts, int64_t i) {
-    const int64_t at = i / parts;
-    pack(how, w->a_next + at * PLACE, square_of_a(w, how == TURNED, at),
-         square_of_a(w, how == TURNED, at + 1), (int)(i % parts));
+    const int64_t row = w->next.row, l = w->next.l + i * SIDE;
+    return (square){(const char *)(a.data + row * a.ld + l), a.ld * (int64_t)sizeof *a.data,
+                    w->g->m - row, w->g->k - l};
 }
 
 static void ask_for_rows(const work *w, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
-        ask_for(ROWS, square_of_a(w, false, i / ROW_PARTS), (int)(i % ROW_PARTS) * ROWS_AT_ONCE,
+        ask_for(ROWS, square_of_a(w, i / ROW_PARTS), (int)(i % ROW_PARTS) * ROWS_AT_ONCE,
                 ROWS_AT_ONCE);
 }
 
 static void pack_next_rows(const work *w, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) pack_a(w, ROWS, ROW_PARTS, i);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t at = i / ROW_PARTS;
+        pack_and_ask(ROWS, w->a_next + at * PLACE, square_of_a(w, at), square_of_a(w, at + 1),
+                     (int)(i % ROW_PARTS));
+    }
 }
-
-/* Where the next block is packed. */
-static uint16_t *room_for_next(const work *w) {
-    const place *p = &w->next;
-    if (!w->kept) return w->a == w->a_room ? w->a_room + PARTS * SIDE * DEPTH : w->a_room;
-    return w->kept + ((p->row - w->rows.begin) / SIDE * sides(w->g->k) + sides(p->l)) * PLACE;
-}
-
-#ifdef FTH_REAL_IS_bf16
-static void turn_next_rows(const work *w, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) pack_a(w, TURNED, TURNED_PARTS, i);
-}
-#endif
 
 /* ---- B ---- */
 
@@ -95,8 +77,8 @@ inline_ square square_of_b(const work *w, const packing how, int64_t i) {
 inline_ void pack_b(const work *w, const packing how, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         const int64_t at = i / TURNED_PARTS;
-        pack(how, w->b[w->coming.number % 2] + at * PLACE, square_of_b(w, how, at),
-             square_of_b(w, how, at + 1), (int)(i % TURNED_PARTS));
+        pack_and_ask(how, w->b[w->coming.number % 2] + at * PLACE, square_of_b(w, how, at),
+                     square_of_b(w, how, at + 1), (int)(i % TURNED_PARTS));
     }
 }
 
@@ -243,35 +225,6 @@ static float *sums_of(work *w, const place *p, int64_t strip) {
     return sums;
 }
 
-/* ---- sums that are results ---- */
-
-/* Whether the unit can add to C where it is: whole blocks of floats with nothing to follow. */
-static bool ends_in_place(const gemm *g, int64_t n_rows, int64_t n_columns) {
-    return g->accumulate && n_rows >= SIDE && n_columns >= SIDE;
-}
-
-/* Some rows of the block of C that comes next, to be written. */
-static void ask_for_block(const work *w, int64_t begin, int64_t end) {
-    const full_rows c = w->g->c_full;
-    for (int64_t i = begin * FINISHED; i < end * FINISHED; i++) {
-        const float *row = c.data + (w->done.row + i) * c.ld + w->done.column;
-        __builtin_prefetch(row, 1, 2);
-        __builtin_prefetch(row + SIDE / 2, 1, 2);
-    }
-}
-
-/* The strip after one, while that is multiplied; the last one's is the first of the rows that follow. */
-static void choose_block(work *w, const place *p, int64_t strip, int64_t steps) {
-    const bool last = strip + 1 == sides(p->set.n_columns);
-    const place *at = last ? &w->next : p;
-    const int64_t column = at->set.column + (last ? 0 : strip + 1) * SIDE;
-    complete(w, &w->finish_job, w->finish_job.end);
-    const bool met = at->l > 0; /* and so in a cache */
-    if (met || !ends_in_place(w->g, w->rows.end - at->row, w->columns.end - column)) return;
-    w->done = (result){.row = at->row, .column = column};
-    start(&w->finish_job, ask_for_block, SIDE / FINISHED, steps);
-}
-
 /* ---- the product ---- */
 
 /* Six products of parts are added up where one of floats would be: so long a sum would lose more than
@@ -284,17 +237,6 @@ static void add_block(float *restrict_ sums, const float *restrict_ more) {
 #pragma GCC unroll 4
     for (int i = 0; i < SQUARE; i += VW)
         v_store(sums + i, v_add(v_load(sums + i), v_load(more + i)));
-}
-
-/* The present block of A with a strip, whose sums are C. */
-static void multiply_in_place(work *w, const place *p, fth_tiles_block x, int64_t strip) {
-    const full_rows c = w->g->c_full;
-    choose_block(w, p, strip, x.steps);
-    x.b = tiles_of_b(w, p, strip);
-    x.c = c.data + p->row * c.ld + p->set.column + strip * SIDE;
-    x.c_stride = c.ld * (int64_t)sizeof(float);
-    x.add = gemm_adds(w->g, p->l);
-    w->g->pairs->tiles.product(&x);
 }
 
 /* The present block of A with all strips of its set. */
@@ -311,11 +253,6 @@ static void multiply(work *w, const place *p) {
                          .meanwhile = meanwhile,
                          .context = w};
     for (int64_t s = 0; s < strips; s++) {
-        const int64_t column = p->set.column + s * SIDE;
-        if (ends_in_place(w->g, rows_of_block(p), w->columns.end - column)) {
-            multiply_in_place(w, p, x, s);
-            continue;
-        }
         float *sums = sums_of(w, p, s);
         choose_ready_strip(w, p, s, steps);
         x.b = tiles_of_b(w, p, s);
@@ -332,19 +269,12 @@ static void multiply(work *w, const place *p) {
 
 /* The next block of A, to be made ready during some steps. */
 static void choose_rows(work *w, int64_t steps) {
-    const int64_t squares = sides(depth_of(&w->next));
-    w->a_next = room_for_next(w);
-#ifdef FTH_REAL_IS_bf16
-    const bool ready = w->kept && w->next.set.column != w->columns.begin;
-    if (w->g->accumulate) {
-        start(&w->rows_job, turn_next_rows, ready ? 0 : TURNED_PARTS * squares, steps);
-        return;
-    }
-#endif
+    const int64_t parts = ROW_PARTS * sides(depth_of(&w->next));
+    w->a_next = w->a == w->a_room ? w->a_room + PARTS * SIDE * DEPTH : w->a_room;
     if (!lies_well(w, &w->next))
-        start(&w->rows_job, pack_next_rows, ROW_PARTS * squares, steps);
+        start(&w->rows_job, pack_next_rows, parts, steps);
     else
-        start(&w->rows_job, ask_for_rows, w->few ? 0 : ROW_PARTS * squares, steps);
+        start(&w->rows_job, ask_for_rows, w->few ? 0 : parts, steps);
 }
 
 static void multiply_share(work *w) {
@@ -365,50 +295,33 @@ static void multiply_share(work *w) {
     complete(w, &w->finish_job, w->finish_job.end);
 }
 
-/* Whether all of A stays packed. */
-static bool keeps_a(const gemm *g, int64_t n_rows) {
-    const int64_t numbers = sides(n_rows) * sides(g->k) * PLACE;
-    return g->accumulate && g->k <= SET_DEPTH && numbers <= KEPT_NUMBERS;
-}
-
 /* Strips of a set. All of them at once where the room of two sets is enough: A is then read, or packed,
  * only once. */
-static int64_t strips_of_a_set(const gemm *g, int64_t n_rows, int64_t strips) {
+static int64_t strips_of_a_set(const gemm *g, int64_t strips) {
     const bool deep = g->k > SET_DEPTH;
     int64_t fit = SET_NUMBERS / (PLACE * sides(least(g->k, SET_DEPTH)));
-    if (strips <= least(2 * fit, MOST_BLOCKS) && !deep && !keeps_a(g, n_rows)) return strips;
+    if (strips <= least(2 * fit, MOST_BLOCKS) && !deep) return strips;
     fit = least(MOST_BLOCKS, fit);
     const int64_t sets = (strips + fit - 1) / fit;
     return (strips + sets - 1) / sets; /* all of nearly the same width */
 }
 
-int64_t FTH_NAME(gemm_tiles_packing)(const gemm *g, int64_t n_rows, int64_t n_columns) {
-    const int64_t strips = sides(n_columns);
-    const int64_t width = strips_of_a_set(g, n_rows, strips);
-    const int64_t sets = keeps_a(g, n_rows) ? 1 : (strips + width - 1) / width;
-    return 2 * n_rows * sets + n_columns;
-}
-
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
                           void *own) {
     if (rows_.begin >= rows_.end || columns.begin >= columns.end) return;
-    enum { FIRST = 4 }; /* strips of the first set where A is kept: little to wait for */
     const int64_t n_rows = rows_.end - rows_.begin;
-    const int64_t strips = strips_of_a_set(g, n_rows, sides(columns.end - columns.begin));
-    const bool keeps = keeps_a(g, n_rows);
-    uint16_t *a = own, *kept = a + 2 * PARTS * SIDE * DEPTH, *b = kept + KEPT_NUMBERS;
+    const int64_t strips = strips_of_a_set(g, sides(columns.end - columns.begin));
+    uint16_t *a = own, *b = a + 2 * PARTS * SIDE * DEPTH;
     work w = {.g = g,
               .rows = rows_,
               .columns = columns,
               .ready = panels,
-              .first_width = (keeps ? least(FIRST, strips) : strips) * SIDE,
               .width = strips * SIDE,
               .height = g->k <= SET_DEPTH ? n_rows : MOST_BLOCKS / strips * SIDE,
               .ring = g->k <= DEPTH       ? 2
                       : g->k <= SET_DEPTH ? strips
                                           : MOST_BLOCKS,
               .a_room = a,
-              .kept = keeps ? kept : NULL,
               .b = {b, b + SET_NUMBERS},
               .apart = (float *)(void *)(b + 2 * SET_NUMBERS),
               .sums = (float *)(void *)(b + 2 * SET_NUMBERS) + APART * SQUARE,
@@ -432,7 +345,7 @@ void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to) {
         const square x = {(const char *)w->data + (column * w->ld + l) * size, w->ld * size,
                           w->rows - column, w->width - l};
         for (int part = 0; part < TURNED_PARTS; part++)
-            pack(PAIRS_TURNED, (uint16_t *)to + i * PLACE, x, x, part);
+            pack(PAIRS_TURNED, (uint16_t *)to + i * PLACE, x, part);
     }
 }
 #endif

@@ -1,5 +1,5 @@
 /* gemm_tiles_end.h: what becomes of the sums of a block of C that tiles have made: bias, addend, activation
- * or its slope, rounding, adding to floats. */
+ * or its slope, rounding. */
 #ifndef FTH_BACKEND_CPU_KERNEL_GEMM_TILES_END_H
 #define FTH_BACKEND_CPU_KERNEL_GEMM_TILES_END_H
 
@@ -42,9 +42,6 @@ inline_ void ask_for_row(const gemm *g, int64_t row, int64_t column, const endin
         if (g->addend.data) __builtin_prefetch(g->addend.data + row * g->addend.ld + j + i, 0, 2);
         if (g->saved.data) __builtin_prefetch(g->saved.data + row * g->saved.ld + j + i, 0, 2);
     }
-    if (!t.full || !gemm_adds(g, 0)) return;
-    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j, 1, 2);
-    __builtin_prefetch(g->c_full.data + row * g->c_full.ld + j + SIDE / 2, 1, 2);
 }
 
 /* A row of a block of whole rows. */
@@ -67,9 +64,7 @@ inline_ void finish_row(const gemm *g, int64_t row, int64_t column, const float 
             x[i] = v_gate(x[i], v_load_real(g->saved.data + row * g->saved.ld + j));
         else if (relu_)
             x[i] = v_relu(x[i]);
-        if (!t.full) continue;
-        float *c = g->c_full.data + row * g->c_full.ld + j;
-        v_store(c, gemm_adds(g, 0) ? v_add(v_load(c), x[i]) : x[i]);
+        if (t.full) v_store(g->c_full.data + row * g->c_full.ld + j, x[i]);
     }
     if (!t.full) store_row(g->c.data + row * g->c.ld + column, x);
 }

@@ -10,7 +10,6 @@ enum {
     DEPTH = 512,                        /* of a block of A: 32 KB */
     SET_DEPTH = 2048,                   /* most of k that a set has */
     SET_NUMBERS = 4 * SIDE * SET_DEPTH, /* of bf16: 512 KB */
-    KEPT_NUMBERS = SET_NUMBERS,         /* of A that stay packed */
     MOST_BLOCKS = 32,                   /* of C whose sums wait for the rest of k */
     APART = 0                           /* strips of a set whose sums are added up apart */
 };
@@ -19,7 +18,6 @@ enum {
     DEPTH = 128, /* 24 KB */
     SET_DEPTH = 512,
     SET_NUMBERS = 6 * SIDE * SET_DEPTH * PARTS, /* 576 KB */
-    KEPT_NUMBERS = 0,
     MOST_BLOCKS = 48,
     APART = 8
 };
@@ -61,12 +59,10 @@ struct work {
     fth_share rows, columns;
     const uint16_t *ready; /* B as it was packed before; NULL: not yet */
     const uint16_t *asked; /* the strip of it that strips_job asks for */
-    int64_t first_width;   /* columns of the first set, */
-    int64_t width, height; /* of all others, and rows of a set */
+    int64_t width, height; /* columns and rows of a set */
     int64_t ring;          /* how many places for sums are used */
     uint16_t *a, *a_next;  /* [DEPTH / SIDE][PLACE] the present block and the next: */
-    uint16_t *a_room;      /* [2][DEPTH / SIDE][PLACE] in turn here, */
-    uint16_t *kept;        /* [blocks][k / SIDE][PLACE] or, for all sets, here; NULL: not */
+    uint16_t *a_room;      /* [2][DEPTH / SIDE][PLACE] in turn here */
     uint16_t *b[2];        /* [strips][depth / SIDE][PLACE] of sets with even and odd numbers */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
     float *apart;          /* [APART][SIDE][SIDE] sums over the present set, for `sums` */
@@ -122,14 +118,8 @@ static void meanwhile(void *context) {
 
 /* ---- the order of things ---- */
 
-/* Columns of the set that begins at this one. */
-static int64_t width_at(const work *w, int64_t column) {
-    const int64_t width = column == w->columns.begin ? w->first_width : w->width;
-    return least(width, w->columns.end - column);
-}
-
 static void measure(const work *w, set *s) {
-    s->n_columns = width_at(w, s->column);
+    s->n_columns = least(w->width, w->columns.end - s->column);
     s->n_rows = least(w->height, w->rows.end - s->row);
     s->depth = least(SET_DEPTH, w->g->k - s->l);
 }
@@ -143,7 +133,7 @@ static bool next_set(const work *w, set *s) {
     }
     if (s->row >= w->rows.end) {
         s->row = w->rows.begin;
-        s->column += width_at(w, s->column);
+        s->column += w->width;
     }
     measure(w, s);
     return s->column < w->columns.end;

@@ -25,13 +25,20 @@ static inline const fth_pairs_path *pairs_of(const fth_exec *ex) {
     return ((const fth_cpu *)ex->device)->pairs;
 }
 
-/* The unit for a product of m x k and k x n numbers, both packed for it. Floats go to tiles, in parts, where
- * there is enough to do for what has been packed. */
-static inline const fth_pairs_path *unit_for(const fth_exec *ex, int64_t m, int64_t n, int64_t k) {
-    enum { LEAST = 128, DEEPEST = 2048 };
-    const bool enough = m >= LEAST && n >= LEAST && k >= LEAST && k <= DEEPEST;
+/* The unit for a gradient dW of m x n, a sum over k rows, both factors packed for it. Floats go to tiles, in
+ * parts, where there is enough to do for what has been packed. */
+static inline const fth_pairs_path *unit_for_sums(const fth_exec *ex, int64_t m, int64_t n,
+                                                  int64_t k) {
+    enum { LEAST = 128 };
+    const bool enough = m >= LEAST && n >= LEAST && k >= LEAST;
     const fth_cpu *cpu = (const fth_cpu *)ex->device;
     return enough && cpu->parts ? cpu->parts : cpu->pairs;
+}
+
+/* The same for a product of m x k and k x n numbers, whose sums must not be too long. */
+static inline const fth_pairs_path *unit_for(const fth_exec *ex, int64_t m, int64_t n, int64_t k) {
+    enum { DEEPEST = 2048 };
+    return k <= DEEPEST ? unit_for_sums(ex, m, n, k) : pairs_of(ex);
 }
 
 #define KIND(name, text) FTH_PART(name);

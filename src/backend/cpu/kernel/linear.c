@@ -132,7 +132,7 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
     own.b.data += mine.begin * g->b.ld;
     own.c_full = part;
     own.fresh = false;
-    own.a_sums = bias && !own.pairs ? db : NULL;
+    own.a_sums = g->a_sums ? db : NULL;
     memset(part.data, 0, sizeof *part.data * (size_t)thin_floats(g->m, g->n));
     if (g->c_full.data) FTH_NAME(gemm)
     (&own, &(fth_team){.n_threads = 1},
@@ -168,16 +168,16 @@ static void clear_share(const gemm *g, const fth_team *team) {
 FTH_PART(linear_dw) {
     const fth_tensor *dy = fth_arg(ex, op->in[LINEAR_DW_DY]), *x = fth_arg(ex, op->in[LINEAR_DW_X]);
     float *db = vector_of(ex, op->out[LINEAR_DW_DB]);
-    const gemm g = {.m = dy->width,
-                    .n = x->width,
-                    .k = fth_rows_now(ex, x),
-                    .a = rows_of(ex, op->in[LINEAR_DW_DY]),
-                    .b = rows_of(ex, op->in[LINEAR_DW_X]),
-                    .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
-                    .accumulate = true,
-                    .fresh = !fth_adds_to(ex, op->out[LINEAR_DW_DW]),
-                    .a_sums = pairs_of(ex) ? NULL : db,
-                    .pairs = pairs_of(ex)};
+    gemm g = {.m = dy->width,
+              .n = x->width,
+              .k = fth_rows_now(ex, x),
+              .a = rows_of(ex, op->in[LINEAR_DW_DY]),
+              .b = rows_of(ex, op->in[LINEAR_DW_X]),
+              .c_full = full_of(ex, op->out[LINEAR_DW_DW]),
+              .accumulate = true,
+              .fresh = !fth_adds_to(ex, op->out[LINEAR_DW_DW])};
+    g.pairs = unit_for_sums(ex, g.m, g.n, g.k);
+    g.a_sums = g.pairs && !fth_pairs_on_tiles(g.pairs) ? NULL : db;
     if (is_thin(ex->device, g.m, g.n)) {
         thin_rows(ex, &g, team, db != NULL);
         fth_team_wait(team);

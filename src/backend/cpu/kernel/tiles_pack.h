@@ -63,15 +63,20 @@ static __attribute__((noinline)) void pack_edge(packing how, uint16_t *to, const
     pack_part(how, to, filled, part);
 }
 
-/* A part of any square. What is packed has been asked for a square before, so that nothing waits for the
- * memory while the unit could work. */
-inline_ void pack(const packing how, uint16_t *to, square x, square next, int part) {
-    const int lines = how == ROWS ? ROWS_AT_ONCE : SIDE / TURNED_PARTS;
-    ask_for(how, next, part * lines, lines);
+/* A part of any square. */
+inline_ void pack(const packing how, uint16_t *to, square x, int part) {
     if (x.rows >= SIDE && x.columns >= SIDE)
         pack_part(how, to, x, part);
     else
         pack_edge(how, to, &(square){x.first, x.stride, x.rows, x.columns}, part);
+}
+
+/* The same, and the square that comes next is asked for, so that nothing waits for the memory while the unit
+ * could work. */
+inline_ void pack_and_ask(const packing how, uint16_t *to, square x, square next, int part) {
+    const int lines = how == ROWS ? ROWS_AT_ONCE : SIDE / TURNED_PARTS;
+    ask_for(how, next, part * lines, lines);
+    pack(how, to, x, part);
 }
 
 #endif

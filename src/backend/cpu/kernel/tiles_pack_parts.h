@@ -57,6 +57,16 @@ inline_ void pack_rows(uint16_t *to, square x, int part) {
         }
 }
 
+/* A: columns of the square are rows of the tiles; a part is a tile. */
+inline_ void pack_turned(uint16_t *to, square x, int part) {
+    to += part * (SQUARE / 2);
+    for (int j = 0; j < 16; j += VW)
+        for (int p = 0; p < TILE_PAIRS; p += VW) {
+            const char *from = x.first + p * x.stride + 4 * (16 * part + j);
+            store_turned_parts(to + j * SIDE + 2 * p, from, from + TILE_PAIRS * x.stride, x.stride);
+        }
+}
+
 /* B: rows of the square are its columns; a part is a tile. */
 inline_ void pack_pairs_turned(uint16_t *to, square x, int part) {
     to += part * (SQUARE / 2);
@@ -82,6 +92,7 @@ inline_ void pack_pairs(uint16_t *to, square x, int part) {
 inline_ void pack_part(const packing how, uint16_t *to, square x, int part) {
     switch (how) {
     case ROWS: pack_rows(to, x, part); return;
+    case TURNED: pack_turned(to, x, part); return;
     case PAIRS_TURNED: pack_pairs_turned(to, x, part); return;
     default: pack_pairs(to, x, part); return; /* no other way is used for floats */
     }

@@ -185,7 +185,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                         .b = x_here,
                         .c_full = dw,
                         .accumulate = true,
-                        .pairs = pairs_of(ex)};
+                        .pairs = unit_for_sums(ex, w->rows, w->width, n)};
         FTH_NAME(gemm)(&g, team, own);
         fth_team_wait(team);
     }
