@@ -6,11 +6,11 @@
  * blocks of 32 rows of A meet it; such a block, at most DEPTH deep, stays in the first-level cache. The
  * unit works by itself, so all other work is cut into small pieces that are done between its
  * instructions: while a block of C is multiplied, the sums of the last one become results, and the next
- * block of A and the next strips of B are packed, or asked for where they have been packed before. */
+ * block of A is packed, or asked for where it lies, as is B where it has been packed before. */
 #include "backend/cpu/kernel/gemm_tiles_work.h"
 
 int64_t FTH_NAME(gemm_tiles_bytes)(void) {
-    return 2 * (PARTS * SIDE * DEPTH + SET_NUMBERS) * (int64_t)sizeof(uint16_t) +
+    return (2 * PARTS * SIDE * DEPTH + SET_NUMBERS) * (int64_t)sizeof(uint16_t) +
            (MOST_BLOCKS + APART) * SQUARE * (int64_t)sizeof(float);
 }
 
@@ -59,14 +59,12 @@ static void pack_next_rows(const work *w, int64_t begin, int64_t end) {
 
 /* ---- B ---- */
 
-/* A square of the coming set: strip by strip. */
-inline_ square square_of_b(const work *w, const packing how, int64_t i) {
-    const gemm *g = w->g;
+inline_ square square_of_b(const gemm *g, const set *s, const packing how, int64_t strip,
+                           int64_t step) {
     const bool floats = how == FLOATS || how == FLOATS_TURNED;
     const bool turned = how == PAIRS_TURNED || how == FLOATS_TURNED;
-    const int64_t strip = i / w->coming_steps, step = i - strip * w->coming_steps;
-    const int64_t column = w->coming.column + strip * SIDE, n = g->n - column;
-    const int64_t l = w->coming.l + step * SIDE, depth = g->k - l;
+    const int64_t column = s->column + strip * SIDE, n = g->n - column;
+    const int64_t l = s->l + step * SIDE, depth = g->k - l;
     const int64_t size = floats ? sizeof(float) : sizeof(real),
                   ld = floats ? g->b_full.ld : g->b.ld;
     const char *first = floats ? (const char *)g->b_full.data : (const char *)g->b.data;
@@ -74,79 +72,45 @@ inline_ square square_of_b(const work *w, const packing how, int64_t i) {
     return (square){first + (l * ld + column) * size, ld * size, depth, n};
 }
 
-inline_ void pack_b(const work *w, const packing how, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t at = i / TURNED_PARTS;
-        pack_and_ask(how, w->b[w->coming.number % 2] + at * PLACE, square_of_b(w, how, at),
-                     square_of_b(w, how, at + 1), (int)(i % TURNED_PARTS));
-    }
+inline_ void pack_square(const work *w, const set *s, const packing how, int64_t strip,
+                         int64_t step, square next) {
+    uint16_t *to = w->b + (strip * sides(s->depth) + step) * PLACE;
+    const square x = square_of_b(w->g, s, how, strip, step);
+    for (int part = 0; part < TURNED_PARTS; part++) pack_and_ask(how, to, x, next, part);
 }
 
-static void turn_strips(const work *w, int64_t begin, int64_t end) {
-    pack_b(w, PAIRS_TURNED, begin, end);
+/* Columns of B lie in rows. */
+inline_ void turn_strips(const work *w, const set *s, const packing how) {
+    const int64_t strips = sides(s->n_columns), steps = sides(s->depth);
+    for (int64_t strip = 0; strip < strips; strip++)
+        for (int64_t step = 0; step < steps; step++)
+            pack_square(w, s, how, strip, step, square_of_b(w->g, s, how, strip, step + 1));
 }
 
-static void pack_strips(const work *w, int64_t begin, int64_t end) {
-    pack_b(w, PAIRS, begin, end);
-}
-
-#ifdef FTH_REAL_IS_bf16
-static void turn_float_strips(const work *w, int64_t begin, int64_t end) {
-    pack_b(w, FLOATS_TURNED, begin, end);
-}
-
-static void pack_float_strips(const work *w, int64_t begin, int64_t end) {
-    pack_b(w, FLOATS, begin, end);
-}
-
-#endif
-
-static pieces *way_to_pack(const gemm *g) {
-#ifdef FTH_REAL_IS_bf16
-    if (g->b_full.data) return g->b_by_column ? turn_float_strips : pack_float_strips;
-#endif
-    return g->b_by_column ? turn_strips : pack_strips;
-}
-
-/* Begins to pack a set, to be done in so many steps. */
-static void choose_set(work *w, const set *s, int64_t steps) {
-    w->coming = *s;
-    w->coming_steps = sides(s->depth);
-    start(&w->strips_job, way_to_pack(w->g), TURNED_PARTS * sides(s->n_columns) * w->coming_steps,
-          steps);
-}
-
-/* The first set, in the order of the memory: there is little yet that could be multiplied meanwhile. */
-static void pack_first_set(work *w, const set *s) {
-    const int64_t strips = sides(s->n_columns), steps = w->coming_steps;
-    job *j = &w->strips_job;
-    if (w->g->b_by_column) {
-        complete(w, j, j->end);
-        return;
-    }
+inline_ void pack_strips(const work *w, const set *s, const packing how) {
+    const int64_t strips = sides(s->n_columns), steps = sides(s->depth);
     for (int64_t step = 0; step < steps; step++)
-        for (int64_t strip = 0; strip < strips; strip++) {
-            const int64_t at = (strip * steps + step) * TURNED_PARTS;
-            j->of(w, at, at + TURNED_PARTS);
-        }
-    j->next = j->end;
+        for (int64_t strip = 0; strip < strips; strip++)
+            pack_square(w, s, how, strip, step, square_of_b(w->g, s, how, strip + 1, step));
 }
 
-/* Every other set is packed during all of the set before it. */
-static void choose_strips(work *w, const place *p) {
-    const set *s = &p->set;
-    if (w->ready) return;
-    if (w->coming.number < s->number) {
-        choose_set(w, s, 1);
-        pack_first_set(w, s);
+/* In the order of the memory, and before its first product: what is packed while the unit works takes as
+ * long, and two sets would need room in the cache. */
+static void pack_set(const work *w, const set *s) {
+    const bool by_column = w->g->b_by_column;
+#ifdef FTH_REAL_IS_bf16
+    if (w->g->b_full.data) {
+        if (by_column)
+            turn_strips(w, s, FLOATS_TURNED);
+        else
+            pack_strips(w, s, FLOATS);
         return;
     }
-    set next = *s;
-    if (w->coming.number > s->number || w->strips_job.next < w->strips_job.end ||
-        !next_set(w, &next))
-        return;
-    const int64_t left = sides(s->row + s->n_rows - p->row) * sides(s->n_columns) * turns(s->depth);
-    choose_set(w, &next, left);
+#endif
+    if (by_column)
+        turn_strips(w, s, PAIRS_TURNED);
+    else
+        pack_strips(w, s, PAIRS);
 }
 
 /* A strip of a set, from the place's l on. */
@@ -154,13 +118,7 @@ static const uint16_t *strip_at(const work *w, const place *p, int64_t strip) {
     const set *s = &p->set;
     if (w->ready)
         return w->ready + ((s->column / SIDE + strip) * sides(w->g->k) + sides(p->l)) * PLACE;
-    return w->b[s->number % 2] + (strip * sides(s->depth) + sides(p->l - s->l)) * PLACE;
-}
-
-static fth_tiles tiles_of_b(work *w, const place *p, int64_t strip) {
-    if (!w->ready && w->coming.number == p->set.number)
-        complete(w, &w->strips_job, (strip + 1) * sides(p->set.depth) * TURNED_PARTS);
-    return packed_tiles(strip_at(w, p, strip));
+    return w->b + (strip * sides(s->depth) + sides(p->l - s->l)) * PLACE;
 }
 
 /* Half of a place at a time, to the second-level cache, every second line: its neighbour comes with it, and
@@ -179,7 +137,7 @@ static void choose_ready_strip(work *w, const place *p, int64_t strip, int64_t s
     const place *at = last ? &w->next : p;
     if (!w->ready || at->row != w->rows.begin || at->set.column >= w->columns.end) return;
     w->asked = strip_at(w, at, last ? 0 : strip + 1);
-    start(&w->strips_job, ask_for_strip, 2 * sides(depth_of(at)), PARTS * steps);
+    start(&w->ask_job, ask_for_strip, 2 * sides(depth_of(at)), PARTS * steps);
 }
 
 /* ---- C ---- */
@@ -255,7 +213,7 @@ static void multiply(work *w, const place *p) {
     for (int64_t s = 0; s < strips; s++) {
         float *sums = sums_of(w, p, s);
         choose_ready_strip(w, p, s, steps);
-        x.b = tiles_of_b(w, p, s);
+        x.b = packed_tiles(strip_at(w, p, s));
         x.c = apart ? w->apart + s * SQUARE : sums;
         w->g->pairs->tiles.product(&x);
         if (apart && set_ends) add_block(sums, x.c);
@@ -279,7 +237,7 @@ static void choose_rows(work *w, int64_t steps) {
 
 static void multiply_share(work *w) {
     place at = {.set = {.column = w->columns.begin, .row = w->rows.begin}, .row = w->rows.begin};
-    bool more = true;
+    bool more = true, new_set = true;
     measure(w, &at.set);
     w->next = at;
     choose_rows(w, 1);
@@ -287,23 +245,20 @@ static void multiply_share(work *w) {
         complete(w, &w->rows_job, w->rows_job.end);
         at = w->next;
         w->a = w->a_next;
+        if (new_set && !w->ready) pack_set(w, &at.set);
         more = next_place(w, &w->next);
+        new_set = w->next.set.number != at.set.number;
         if (more) choose_rows(w, sides(at.set.n_columns) * turns(depth_of(&at)));
-        choose_strips(w, &at);
         multiply(w, &at);
     }
     complete(w, &w->finish_job, w->finish_job.end);
 }
 
-/* Strips of a set. All of them at once where the room of two sets is enough: A is then read, or packed,
- * only once. */
+/* Strips of a set: as many as there is room for, all sets of nearly the same width. */
 static int64_t strips_of_a_set(const gemm *g, int64_t strips) {
-    const bool deep = g->k > SET_DEPTH;
-    int64_t fit = SET_NUMBERS / (PLACE * sides(least(g->k, SET_DEPTH)));
-    if (strips <= least(2 * fit, MOST_BLOCKS) && !deep) return strips;
-    fit = least(MOST_BLOCKS, fit);
-    const int64_t sets = (strips + fit - 1) / fit;
-    return (strips + sets - 1) / sets; /* all of nearly the same width */
+    const int64_t room = SET_NUMBERS / (PLACE * sides(least(g->k, SET_DEPTH)));
+    const int64_t fit = least(MOST_BLOCKS, room), sets = (strips + fit - 1) / fit;
+    return (strips + sets - 1) / sets;
 }
 
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
@@ -322,10 +277,9 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
                       : g->k <= SET_DEPTH ? strips
                                           : MOST_BLOCKS,
               .a_room = a,
-              .b = {b, b + SET_NUMBERS},
-              .apart = (float *)(void *)(b + 2 * SET_NUMBERS),
-              .sums = (float *)(void *)(b + 2 * SET_NUMBERS) + APART * SQUARE,
-              .coming = {.number = -1},
+              .b = b,
+              .apart = (float *)(void *)(b + SET_NUMBERS),
+              .sums = (float *)(void *)(b + SET_NUMBERS) + APART * SQUARE,
               .few = columns.end - columns.begin <= FEW_STRIPS * SIDE,
               .narrow = g->pairs->tiles.crowded &&
                         g->pairs->tiles.crowded(n_rows * (columns.end - columns.begin) * g->k)};

@@ -9,17 +9,17 @@
 enum {
     DEPTH = 512,                        /* of a block of A: 32 KB */
     SET_DEPTH = 2048,                   /* most of k that a set has */
-    SET_NUMBERS = 4 * SIDE * SET_DEPTH, /* of bf16: 512 KB */
-    MOST_BLOCKS = 32,                   /* of C whose sums wait for the rest of k */
+    SET_NUMBERS = 8 * SIDE * SET_DEPTH, /* of bf16: 1 MB */
+    MOST_BLOCKS = 64,                   /* of C whose sums wait for the rest of k */
     APART = 0                           /* strips of a set whose sums are added up apart */
 };
 #else
 enum {
     DEPTH = 128, /* 24 KB */
     SET_DEPTH = 512,
-    SET_NUMBERS = 6 * SIDE * SET_DEPTH * PARTS, /* 576 KB */
-    MOST_BLOCKS = 48,
-    APART = 8
+    APART = 12,
+    SET_NUMBERS = APART * SIDE * SET_DEPTH * PARTS, /* 1.1 MB */
+    MOST_BLOCKS = 128
 };
 #endif
 enum {
@@ -58,21 +58,19 @@ struct work {
     const gemm *g;
     fth_share rows, columns;
     const uint16_t *ready; /* B as it was packed before; NULL: not yet */
-    const uint16_t *asked; /* the strip of it that strips_job asks for */
+    const uint16_t *asked; /* the strip of it that ask_job asks for */
     int64_t width, height; /* columns and rows of a set */
     int64_t ring;          /* how many places for sums are used */
     uint16_t *a, *a_next;  /* [DEPTH / SIDE][PLACE] the present block and the next: */
     uint16_t *a_room;      /* [2][DEPTH / SIDE][PLACE] in turn here */
-    uint16_t *b[2];        /* [strips][depth / SIDE][PLACE] of sets with even and odd numbers */
+    uint16_t *b;           /* [strips][depth / SIDE][PLACE] the present set */
     float *sums;           /* [MOST_BLOCKS][SIDE][SIDE] */
     float *apart;          /* [APART][SIDE][SIDE] sums over the present set, for `sums` */
     bool few;              /* strips */
     bool narrow;           /* few tiles are used at a time */
     place next;            /* of rows_job */
-    set coming;            /* of strips_job */
-    int64_t coming_steps;  /* its squares along k */
     result done;           /* of finish_job */
-    job rows_job, strips_job, finish_job;
+    job rows_job, ask_job, finish_job;
 };
 
 static int64_t least(int64_t a, int64_t b) {
@@ -112,7 +110,7 @@ static void advance(const work *w, job *j) {
 static void meanwhile(void *context) {
     work *w = context;
     advance(w, &w->finish_job);
-    advance(w, &w->strips_job);
+    advance(w, &w->ask_job);
     advance(w, &w->rows_job);
 }
 
