@@ -72,26 +72,22 @@ inline_ square square_of_b(const gemm *g, const set *s, const packing how, int64
     return (square){first + (l * ld + column) * size, ld * size, depth, n};
 }
 
-inline_ void pack_square(const work *w, const set *s, const packing how, int64_t strip,
-                         int64_t step, square next) {
-    uint16_t *to = w->b + (strip * sides(s->depth) + step) * PLACE;
-    const square x = square_of_b(w->g, s, how, strip, step);
-    for (int part = 0; part < TURNED_PARTS; part++) pack_and_ask(how, to, x, next, part);
-}
-
-/* Columns of B lie in rows. */
-inline_ void turn_strips(const work *w, const set *s, const packing how) {
-    const int64_t strips = sides(s->n_columns), steps = sides(s->depth);
-    for (int64_t strip = 0; strip < strips; strip++)
-        for (int64_t step = 0; step < steps; step++)
-            pack_square(w, s, how, strip, step, square_of_b(w->g, s, how, strip, step + 1));
-}
-
+/* All squares of a set: strip by strip where columns of B lie in rows, else step by step. */
 inline_ void pack_strips(const work *w, const set *s, const packing how) {
+    const bool turned = how == PAIRS_TURNED || how == FLOATS_TURNED;
     const int64_t strips = sides(s->n_columns), steps = sides(s->depth);
-    for (int64_t step = 0; step < steps; step++)
-        for (int64_t strip = 0; strip < strips; strip++)
-            pack_square(w, s, how, strip, step, square_of_b(w->g, s, how, strip + 1, step));
+    const int64_t inner = turned ? steps : strips, outer = turned ? strips : steps;
+    square x = square_of_b(w->g, s, how, 0, 0);
+    for (int64_t i = 0; i < outer; i++)
+        for (int64_t j = 0; j < inner; j++) {
+            const int64_t next_j = j + 1 < inner ? j + 1 : 0, next_i = next_j ? i : i + 1;
+            const int64_t strip = turned ? i : j, step = turned ? j : i;
+            const square next = turned ? square_of_b(w->g, s, how, next_i, next_j)
+                                       : square_of_b(w->g, s, how, next_j, next_i);
+            for (int part = 0; part < TURNED_PARTS; part++)
+                pack_and_ask(how, w->b + (strip * steps + step) * PLACE, x, next, part);
+            x = next;
+        }
 }
 
 /* In the order of the memory, and before its first product: what is packed while the unit works takes as
@@ -101,14 +97,14 @@ static void pack_set(const work *w, const set *s) {
 #ifdef FTH_REAL_IS_bf16
     if (w->g->b_full.data) {
         if (by_column)
-            turn_strips(w, s, FLOATS_TURNED);
+            pack_strips(w, s, FLOATS_TURNED);
         else
             pack_strips(w, s, FLOATS);
         return;
     }
 #endif
     if (by_column)
-        turn_strips(w, s, PAIRS_TURNED);
+        pack_strips(w, s, PAIRS_TURNED);
     else
         pack_strips(w, s, PAIRS);
 }
