@@ -12,14 +12,15 @@ train="$fathom train data $model --max-tokens 700 --max-update 15 --warmup-updat
 last=checkpoints/last/model.safetensors
 
 # ---- the same weights, whatever is measured ----
-# a budget that makes the run recompute layers, but lets it run
+# a budget that makes the run recompute layers, but lets it run, measured or not
 deep="$train --encoder-layers 8 --decoder-layers 8"
 tight= low=1024 high=65536 # KiB: too little, enough for all
 while [ -z "$tight" ] && [ $((high - low)) -gt 16 ]; do
     middle=$(((low + high) / 2))
-    if ! $deep --max-update 1 --memory-budget ${middle}K --save-dir trial$middle > out 2> err; then
+    trial="$deep --max-update 1 --memory-budget ${middle}K"
+    if ! $trial --telemetry 1 --save-dir trial$middle-1 > out 2> err; then
         low=$middle
-    elif grep -q 'recomputing' err; then
+    elif $trial --save-dir trial$middle-0 > out 2> err && grep -q 'recomputing' err; then
         tight=${middle}K
     else
         high=$middle

@@ -13,19 +13,24 @@ enum {
     C_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS
 };
 
-int64_t FTH_NAME(gemm_own_bytes)(void) {
-    const int64_t accumulating = FTH_NAME(gemm_accumulate_bytes)() / (int64_t)sizeof(float);
-    const int64_t usual = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
-    const int64_t tiles = FTH_NAME(gemm_tiles_bytes)() / (int64_t)sizeof(float);
-    const int64_t sums = FTH_NAME(gemm_tiles_accumulate_bytes)() / (int64_t)sizeof(float);
-    int64_t floats = usual > accumulating ? usual : accumulating;
-    if (tiles > floats) floats = tiles;
-    if (sums > floats) floats = sums;
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* What no unit of the device uses takes no memory. */
+int64_t FTH_NAME(gemm_own_bytes)(const fth_device *dev) {
+    const fth_cpu *cpu = (const fth_cpu *)dev;
+    const int64_t floats = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
+    int64_t bytes = most(floats * (int64_t)sizeof(float), FTH_NAME(gemm_accumulate_bytes)());
+    if (cpu->parts || fth_pairs_on_tiles(cpu->pairs)) {
+        bytes = most(bytes, FTH_NAME(gemm_tiles_bytes)());
+        bytes = most(bytes, FTH_NAME(gemm_tiles_accumulate_bytes)());
+    }
 #ifdef FTH_REAL_IS_bf16
-    const int64_t pairs = FTH_NAME(gemm_pairs_bytes)() / (int64_t)sizeof(float);
-    if (pairs > floats) floats = pairs;
+    else if (cpu->pairs)
+        bytes = most(bytes, FTH_NAME(gemm_pairs_bytes)());
 #endif
-    return whole_lines(floats) * (int64_t)sizeof(float);
+    return (bytes + 63) / 64 * 64;
 }
 
 /* ---- after the product ---- */

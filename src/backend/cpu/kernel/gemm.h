@@ -31,7 +31,7 @@ typedef struct gemm {
 
 /* The whole team calls this, each thread with gemm_own_bytes of scratch of its own. Nobody waits. */
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own);
-int64_t FTH_NAME(gemm_own_bytes)(void);
+int64_t FTH_NAME(gemm_own_bytes)(const fth_device *dev);
 
 /* Whether the block of k that begins at l is added to c_full. */
 static inline bool gemm_adds(const gemm *g, int64_t l) {
@@ -93,7 +93,8 @@ static inline bool gemm_is_thin(rows x) {
 
 /* For kernels whose scratch is only for products. */
 static inline void gemm_in_scratch(const fth_exec *ex, const gemm *g, const fth_team *team) {
-    FTH_NAME(gemm)(g, team, (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)());
+    const int64_t bytes = FTH_NAME(gemm_own_bytes)(ex->device);
+    FTH_NAME(gemm)(g, team, (char *)ex->scratch + team->thread * bytes);
 }
 
 #endif

@@ -7,14 +7,14 @@
 #include "backend/cpu/kernel/weights.h"
 
 /* Bytes of scratch that each thread has for itself. */
-static int64_t own_bytes(void) {
-    const int64_t whole = FTH_NAME(gemm_own_bytes)(), panels = FTH_NAME(gemm_panels_bytes)();
+static int64_t own_bytes(const fth_device *dev) {
+    const int64_t whole = FTH_NAME(gemm_own_bytes)(dev), panels = FTH_NAME(gemm_panels_bytes)();
     return panels > whole ? panels : whole;
 }
 
 /* Few rows are multiplied with what has been rounded before. */
 static void set_weights(const fth_exec *ex, fth_val v, gemm *g, const fth_team *team) {
-    void *place = (char *)ex->scratch + ex->device->threads * own_bytes();
+    void *place = (char *)ex->scratch + ex->device->threads * own_bytes(ex->device);
     const matrix w = matrix_in(ex, v, g->m > GEMM_FEW_ROWS ? g->pairs : NULL, place, team);
     g->b = w.b;
     g->b_full = w.full;
@@ -34,7 +34,7 @@ static int64_t thin_floats(int64_t m, int64_t n) {
 }
 
 FTH_SCRATCH(linear) {
-    int64_t bytes = dev->threads * own_bytes();
+    int64_t bytes = dev->threads * own_bytes(dev);
     if (op->kind == FTH_KIND_linear_dw) {
         const int64_t m = g->value[op->in[LINEAR_DW_DY]].width;
         const int64_t n = g->value[op->in[LINEAR_DW_X]].width;
@@ -71,7 +71,8 @@ FTH_PART(linear) {
     else if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
     else if (panels && (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack */
-        FTH_NAME(gemm_panels)(&g, panels, team, (char *)ex->scratch + team->thread * own_bytes());
+        FTH_NAME(gemm_panels)
+        (&g, panels, team, (char *)ex->scratch + team->thread * own_bytes(ex->device));
     else {
         g.pairs = unit_for(ex, g.m, g.n, g.k);
         set_weights(ex, op->in[LINEAR_W], &g, team);
@@ -116,8 +117,8 @@ static void column_sums(rows dy, int64_t n_rows, fth_share columns, float *restr
 
 /* Where a thread's own dW [m, n] and db [m] are. */
 static full_rows thin_part(const fth_exec *ex, const gemm *g, int thread) {
-    float *base =
-        (float *)(void *)((char *)ex->scratch + ex->device->threads * FTH_NAME(gemm_own_bytes)());
+    float *base = (float *)(void *)((char *)ex->scratch +
+                                    ex->device->threads * FTH_NAME(gemm_own_bytes)(ex->device));
     return (full_rows){base + thread * whole_lines(thin_floats(g->m, g->n)), g->n};
 }
 
@@ -136,7 +137,7 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
     memset(part.data, 0, sizeof *part.data * (size_t)thin_floats(g->m, g->n));
     if (g->c_full.data) FTH_NAME(gemm)
     (&own, &(fth_team){.n_threads = 1},
-     (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)());
+     (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)(ex->device));
     if (bias && !(own.a_sums && g->c_full.data))
         column_sums(own.a, own.k, (fth_share){0, g->m}, db);
 }

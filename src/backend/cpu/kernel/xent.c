@@ -21,22 +21,22 @@ typedef struct layout {
     int64_t bytes;               /* of everything */
 } layout;
 
-static layout layout_of(int64_t n_rows, int64_t vocab, int threads) {
+static layout layout_of(const fth_device *dev, int64_t n_rows, int64_t vocab) {
     enum { LINE = 16 }; /* more, so that rows do not drive each other out of the caches */
     layout l = {.ld = whole_lines(vocab) + LINE};
     const int64_t fit = LOGIT_BYTES / ((int64_t)sizeof(float) * l.ld);
     l.chunk = fit < FEWEST_ROWS ? FEWEST_ROWS : fit;
     if (l.chunk > n_rows) l.chunk = n_rows;
     l.losses = l.chunk * l.ld * (int64_t)sizeof(float);
-    l.own = l.losses + threads * 64;
-    l.bytes = l.own + threads * FTH_NAME(gemm_own_bytes)();
+    l.own = l.losses + dev->threads * 64;
+    l.bytes = l.own + dev->threads * FTH_NAME(gemm_own_bytes)(dev);
     return l;
 }
 
 FTH_SCRATCH(xent) {
     const fth_value *x = &g->value[op->in[XENT_X]], *w = &g->value[op->in[XENT_W]];
     const int64_t n = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
-    const int64_t bytes = layout_of(n, w->rows, dev->threads).bytes;
+    const int64_t bytes = layout_of(dev, n, w->rows).bytes;
     return ((const fth_cpu *)dev)->pairs ? bytes : bytes + weights_bytes(dev, g, op->in[XENT_W]);
 }
 
@@ -146,7 +146,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                   const matrix *weights, int64_t first, int64_t n) {
     const fth_tensor *w = fth_arg(ex, op->in[XENT_W]);
     char *scratch = ex->scratch;
-    void *own = scratch + l->own + team->thread * FTH_NAME(gemm_own_bytes)();
+    void *own = scratch + l->own + team->thread * FTH_NAME(gemm_own_bytes)(ex->device);
     const rows x = rows_of(ex, op->in[XENT_X]), dx = rows_of(ex, op->out[XENT_DX]);
     const rows x_here = {x.data + first * x.ld, x.ld};
     const int64_t in_a_float = sizeof(float) / sizeof(real);
@@ -194,7 +194,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
 FTH_PART(xent) {
     const fth_tensor *x = fth_arg(ex, op->in[XENT_X]), *w = fth_arg(ex, op->in[XENT_W]);
     const int64_t n = fth_rows_now(ex, x);
-    const layout l = layout_of(x->rows, w->rows, ex->device->threads);
+    const layout l = layout_of(ex->device, x->rows, w->rows);
     losses *sums = (losses *)(void *)((char *)ex->scratch + l.losses);
     sums[team->thread] = (losses){0};
     const matrix weights =
