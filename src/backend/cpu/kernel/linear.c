@@ -12,6 +12,10 @@ static int64_t own_bytes(const fth_device *dev) {
     return panels > whole ? panels : whole;
 }
 
+static void *own_part(const fth_exec *ex, const fth_team *team) {
+    return (char *)ex->scratch + team->thread * own_bytes(ex->device);
+}
+
 /* Few rows are multiplied with what has been rounded before. */
 static void set_weights(const fth_exec *ex, fth_val v, gemm *g, const fth_team *team) {
     void *place = (char *)ex->scratch + ex->device->threads * own_bytes(ex->device);
@@ -71,8 +75,7 @@ FTH_PART(linear) {
     else if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
     else if (panels && (g.m <= FTH_PANEL_ROWS || g.pairs)) /* pairs take longer to pack */
-        FTH_NAME(gemm_panels)
-        (&g, panels, team, (char *)ex->scratch + team->thread * own_bytes(ex->device));
+        FTH_NAME(gemm_panels)(&g, panels, team, own_part(ex, team));
     else {
         g.pairs = unit_for(ex, g.m, g.n, g.k);
         set_weights(ex, op->in[LINEAR_W], &g, team);
@@ -135,9 +138,8 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
     own.fresh = false;
     own.a_sums = g->a_sums ? db : NULL;
     memset(part.data, 0, sizeof *part.data * (size_t)thin_floats(g->m, g->n));
-    if (g->c_full.data) FTH_NAME(gemm)
-    (&own, &(fth_team){.n_threads = 1},
-     (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)(ex->device));
+    void *scratch = (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)(ex->device);
+    if (g->c_full.data) FTH_NAME(gemm)(&own, &(fth_team){.n_threads = 1}, scratch);
     if (bias && !(own.a_sums && g->c_full.data))
         column_sums(own.a, own.k, (fth_share){0, g->m}, db);
 }
