@@ -35,6 +35,7 @@ static const product_case products[] = {
     {"sets of strips", 70, 513, 1100, FTH_ACT_RELU},
     {"deep sets of strips, rows in groups", 530, 2100, 150, FTH_ACT_NONE},
     {"gradient in blocks of all three", 363, 1088, 401, FTH_ACT_NONE},
+    {"rows of a gradient far apart", 70, 140, 2130, FTH_ACT_NONE},
 };
 
 /* Values of a product: what it reads, what it assigns, what it adds to. */
