@@ -46,8 +46,8 @@ typedef struct fth_tiles_block {
     int64_t steps; /* tiles along k */
     void *c;       /* [32 or 16][32 or 16] numbers of 4 bytes */
     int64_t c_stride;
-    /* Called once a step, or a step and part: work for the rest of the core; or NULL. */
-    void (*meanwhile)(void *context);
+    /* Called once a step, or a step and part: work for the rest of the core; NULL: nothing. */
+    void (*meanwhile[2])(void *context);
     void *context;
 } fth_tiles_block;
 

@@ -78,7 +78,8 @@ ON static inline __attribute__((always_inline)) void NAME(step)(const NAME(kind)
             if (other_b && follows && is.whole) stream_tile(7, b + x->b.other, b_stride);
             if (follows) load_tile(4, a, a_stride);
             const bool turn = is.whole || (is.parts * s + q) % 2 != is.half;
-            if (other_b && turn && x->meanwhile) x->meanwhile(x->context);
+            if (other_b && turn && x->meanwhile[0]) x->meanwhile[0](x->context);
+            if (other_b && turn && x->meanwhile[1]) x->meanwhile[1](x->context);
         }
 }
 

@@ -43,18 +43,46 @@ static square square_of_a(const work *w, int64_t i) {
                     w->g->m - row, w->g->k - l};
 }
 
-static void ask_for_rows(const work *w, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++)
-        ask_for(ROWS, square_of_a(w, i / ROW_PARTS), (int)(i % ROW_PARTS) * ROWS_AT_ONCE,
-                ROWS_AT_ONCE);
+inline_ void prepare(void *context, const bool packs) {
+    work *w = context;
+    if (w->part == w->parts || --w->wait > 0) return;
+    const int64_t end = least(w->part + w->parts_at_once, w->parts);
+    for (int64_t i = w->part; i < end; i++) {
+        const int64_t at = i / ROW_PARTS;
+        const int part = (int)(i % ROW_PARTS);
+        if (packs)
+            pack_and_ask(ROWS, w->a_next + at * PLACE, square_of_a(w, at), square_of_a(w, at + 1),
+                         part);
+        else
+            ask_for(ROWS, square_of_a(w, at), part * ROWS_AT_ONCE, ROWS_AT_ONCE);
+    }
+    w->part = end;
+    w->wait = w->interval;
 }
 
-static void pack_next_rows(const work *w, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t at = i / ROW_PARTS;
-        pack_and_ask(ROWS, w->a_next + at * PLACE, square_of_a(w, at), square_of_a(w, at + 1),
-                     (int)(i % ROW_PARTS));
-    }
+static void pack_next(void *context) {
+    prepare(context, true);
+}
+
+static void ask_for_next(void *context) {
+    prepare(context, false);
+}
+
+/* The next block of A is to be made ready in so many turns. */
+static void choose_next(work *w, int64_t n_turns) {
+    const bool lies = lies_well(w, &w->next);
+    w->a_next = w->a == w->a_room ? w->a_room + PARTS * SIDE * DEPTH : w->a_room;
+    w->prepare = lies ? ask_for_next : pack_next;
+    w->part = 0;
+    w->parts = lies && w->few ? 0 : ROW_PARTS * sides(depth_of(&w->next));
+    w->parts_at_once = pieces_of(w->parts, n_turns);
+    w->interval = w->parts ? n_turns / w->parts : 0;
+    w->wait = 0;
+}
+
+static void complete_next(work *w) {
+    w->interval = w->wait = 0;
+    while (w->part < w->parts) w->prepare(w);
 }
 
 /* ---- B ---- */
@@ -117,53 +145,65 @@ static const uint16_t *strip_at(const work *w, const place *p, int64_t strip) {
     return w->b + (strip * sides(s->depth) + sides(p->l - s->l)) * PLACE;
 }
 
-/* Half of a place at a time, to the second-level cache, every second line: its neighbour comes with it, and
- * more lines than that wait for one another. */
-static void ask_for_strip(const work *w, int64_t begin, int64_t end) {
-    enum { HALF = PLACE * (int)sizeof(uint16_t) / 2 };
-    const char *from = (const char *)w->asked;
-    for (int64_t i = begin * HALF; i < end * HALF; i += 2 * TILE_LINE)
-        __builtin_prefetch(from + i, 0, 2);
+/* To the second-level cache, every second line: its neighbour comes with it, and more lines than that wait
+ * for one another. */
+static void ask_for_strip(work *w) {
+    const int64_t left = w->asked - w->ask;
+    const int64_t now = least(w->asked_at_once, left);
+    for (int64_t i = 0; i < now; i += 2 * TILE_LINE) __builtin_prefetch(w->ask + i, 0, 2);
+    w->ask += now;
+}
+
+static void prepare_and_ask(void *context) {
+    work *w = context;
+    w->prepare(w);
+    ask_for_strip(w);
 }
 
 /* What was packed before comes from far away when the first rows meet it: the next strip is asked for while
  * this one is multiplied. */
-static void choose_ready_strip(work *w, const place *p, int64_t strip, int64_t steps) {
+static void choose_strip(work *w, const place *p, int64_t strip, int64_t n_turns) {
     const bool last = strip + 1 == sides(p->set.n_columns);
     const place *at = last ? &w->next : p;
-    if (!w->ready || at->row != w->rows.begin || at->set.column >= w->columns.end) return;
-    w->asked = strip_at(w, at, last ? 0 : strip + 1);
-    start(&w->ask_job, ask_for_strip, 2 * sides(depth_of(at)), PARTS * steps);
+    if (at->row != w->rows.begin || at->set.column >= w->columns.end) return;
+    const int64_t lines = sides(depth_of(at)) * PLACE * (int64_t)sizeof(uint16_t) / TILE_LINE;
+    w->ask = (const char *)strip_at(w, at, last ? 0 : strip + 1);
+    w->asked = w->ask + lines * TILE_LINE;
+    w->asked_at_once = pieces_of(lines, 2 * n_turns) * 2 * TILE_LINE;
 }
 
 /* ---- C ---- */
 
-/* Some rows at a time of the block that is done. */
-inline_ void finish(const work *w, int64_t begin, int64_t end, const ending t) {
-    finish_rows(w->g, &w->done, begin * FINISHED, least(end * FINISHED, w->done.n_rows), t);
+/* Some rows of the block that is done. */
+inline_ void finish(void *context, const ending t) {
+    work *w = context;
+    finish_rows(w->g, &w->done, least(w->finished_at_once, w->done.n_rows), t);
 }
 
-static void finish_sums(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (ending){.bare = true, .full = true});
+static void finish_sums(void *context) {
+    finish(context, (ending){.bare = true, .full = true});
 }
 
-static void finish_outputs(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (ending){.bare = true});
+static void finish_outputs(void *context) {
+    finish(context, (ending){.bare = true});
 }
 
-static void finish_others(const work *w, int64_t begin, int64_t end) {
-    finish(w, begin, end, (ending){.full = w->g->c_full.data});
+static void finish_others(void *context) {
+    const work *w = context;
+    finish(context, (ending){.full = w->g->c_full.data});
 }
 
 /* Columns at an edge, and what is rare. */
-static void finish_any(const work *w, int64_t begin, int64_t end) {
-    const result *r = &w->done;
-    const int64_t n = least(SIDE, r->n_columns), last = least(end * FINISHED, r->n_rows);
-    for (int64_t i = begin * FINISHED; i < last; i++)
-        FTH_NAME(gemm_finish_row)(w->g, r->row + i, r->column, n, 0, r->sums + i * SIDE);
+static void finish_any(void *context) {
+    work *w = context;
+    result *r = &w->done;
+    const int64_t n = least(w->finished_at_once, r->n_rows), columns = least(SIDE, r->n_columns);
+    for (int64_t i = 0; i < n; i++)
+        FTH_NAME(gemm_finish_row)(w->g, r->row + i, r->column, columns, 0, r->sums + i * SIDE);
+    leave_rows(r, n);
 }
 
-static pieces *way_to_finish(const work *w) {
+static turn *way_to_finish(const work *w) {
     const gemm *g = w->g;
     const bool bare = !g->addend.data && !g->pre.data && !g->saved.data;
     if (w->done.n_columns < SIDE || g->act == FTH_ACT_GELU) return finish_any;
@@ -171,11 +211,23 @@ static pieces *way_to_finish(const work *w) {
     return g->c_full.data ? finish_sums : finish_outputs;
 }
 
+static void complete_done(work *w) {
+    while (w->done.n_rows > 0) w->finish(w);
+}
+
+/* These are to become results in so many turns. */
+static void choose_done(work *w, result r, int64_t n_turns) {
+    complete_done(w);
+    w->done = r;
+    w->finish = way_to_finish(w);
+    w->finished_at_once = pieces_of(SIDE, n_turns);
+}
+
 /* Sums for a strip and the rows of p; those that lay there before are used no more. */
 static float *sums_of(work *w, const place *p, int64_t strip) {
     const int64_t block = (p->row - p->set.row) / SIDE * sides(p->set.n_columns) + strip;
     float *sums = w->sums + block % w->ring * SQUARE;
-    if (sums == w->done.sums) complete(w, &w->finish_job, w->finish_job.end);
+    if (w->done.sums >= sums && w->done.sums < sums + SQUARE) complete_done(w);
     return sums;
 }
 
@@ -204,31 +256,22 @@ static void multiply(work *w, const place *p) {
                          .a = tiles_of_a(w, p),
                          .steps = steps,
                          .c_stride = SIDE * (int)sizeof(float),
-                         .meanwhile = meanwhile,
                          .context = w};
     for (int64_t s = 0; s < strips; s++) {
         float *sums = sums_of(w, p, s);
-        choose_ready_strip(w, p, s, steps);
+        if (w->ready) choose_strip(w, p, s, turns(steps));
         x.b = packed_tiles(strip_at(w, p, s));
         x.c = apart ? w->apart + s * SQUARE : sums;
+        x.meanwhile[0] = w->done.n_rows > 0 ? w->finish : NULL;
+        x.meanwhile[1] = w->ready ? prepare_and_ask : w->prepare;
         w->g->pairs->tiles.product(&x);
         if (apart && set_ends) add_block(sums, x.c);
-        if (p->l + depth_of(p) < w->g->k) continue;
-        complete(w, &w->finish_job, w->finish_job.end);
-        w->done = (result){p->row, p->set.column + s * SIDE, rows_of_block(p),
-                           p->set.n_columns - s * SIDE, sums};
-        start(&w->finish_job, way_to_finish(w), SIDE / FINISHED, PARTS * steps);
+        if (set_ends && p->set.l + p->set.depth == w->g->k)
+            choose_done(w,
+                        (result){p->row, p->set.column + s * SIDE, rows_of_block(p),
+                                 p->set.n_columns - s * SIDE, sums},
+                        turns(steps));
     }
-}
-
-/* The next block of A, to be made ready during some steps. */
-static void choose_rows(work *w, int64_t steps) {
-    const int64_t parts = ROW_PARTS * sides(depth_of(&w->next));
-    w->a_next = w->a == w->a_room ? w->a_room + PARTS * SIDE * DEPTH : w->a_room;
-    if (!lies_well(w, &w->next))
-        start(&w->rows_job, pack_next_rows, parts, steps);
-    else
-        start(&w->rows_job, ask_for_rows, w->few ? 0 : parts, steps);
 }
 
 static void multiply_share(work *w) {
@@ -236,18 +279,18 @@ static void multiply_share(work *w) {
     bool more = true, new_set = true;
     measure(w, &at.set);
     w->next = at;
-    choose_rows(w, 1);
+    choose_next(w, 1);
     while (more) {
-        complete(w, &w->rows_job, w->rows_job.end);
+        complete_next(w);
         at = w->next;
         w->a = w->a_next;
         if (new_set && !w->ready) pack_set(w, &at.set);
         more = next_place(w, &w->next);
         new_set = w->next.set.number != at.set.number;
-        if (more) choose_rows(w, sides(at.set.n_columns) * turns(depth_of(&at)));
+        if (more) choose_next(w, sides(at.set.n_columns) * turns(sides(depth_of(&at))));
         multiply(w, &at);
     }
-    complete(w, &w->finish_job, w->finish_job.end);
+    complete_done(w);
 }
 
 /* Strips of a set: as many as there is room for, all sets of nearly the same width. */

@@ -174,9 +174,9 @@ static void multiply_rows(work *w, const chunk *c, const uint16_t *a, int64_t ro
         float *sums = w->sums + w->number++ % RING * SQUARE;
         x.b = packed_tiles(w->b + j * c->steps * PLACE);
         x.c = sums;
-        x.meanwhile = w->done.n_columns < SIDE ? NULL
-                      : w->done.adds           ? add_two_rows
-                                               : store_two_rows;
+        x.meanwhile[0] = w->done.n_columns < SIDE ? NULL
+                         : w->done.adds           ? add_two_rows
+                                                  : store_two_rows;
         w->g->pairs->tiles.product(&x);
         complete(&w->done);
         w->done = (result){.to = to.data + row * to.ld + column,

@@ -8,10 +8,10 @@
 
 enum { VECTORS = SIDE / VW }; /* of a row of a block */
 
-/* A block of C whose sums are complete. */
+/* Rows of a block of C whose sums are complete, and which are left to become results. */
 typedef struct result {
     int64_t row, column, n_rows, n_columns;
-    float *sums; /* [SIDE][SIDE] */
+    float *sums; /* [n_rows][SIDE] */
 } result;
 
 /* What is to be done for a block, as far as the compiler should know it: nothing but a bias and ReLU;
@@ -69,14 +69,22 @@ inline_ void finish_row(const gemm *g, int64_t row, int64_t column, const float 
     if (!t.full) store_row(g->c.data + row * g->c.ld + column, x);
 }
 
-/* A block's rows [first, end); all of its columns exist. */
-inline_ void finish_rows(const gemm *g, const result *r, int64_t first, int64_t end,
-                         const ending t) {
+/* The next n of them have become results. */
+inline_ void leave_rows(result *r, int64_t n) {
+    r->row += n;
+    r->sums += n * SIDE;
+    r->n_rows -= n;
+}
+
+/* They become results; all columns of the block exist. */
+inline_ void finish_rows(const gemm *g, result *r, int64_t n, const ending t) {
+    const int64_t row = r->row, column = r->column;
+    const float *sums = r->sums;
     vf bias[VECTORS];
     for (int i = 0; i < VECTORS; i++) /* a sum with -0 is what it was */
-        bias[i] = g->bias ? v_load(g->bias + r->column + i * VW) : v_set(-0.0f);
-    for (int64_t i = first; i < end; i++)
-        finish_row(g, r->row + i, r->column, r->sums + i * SIDE, bias, t);
+        bias[i] = g->bias ? v_load(g->bias + column + i * VW) : v_set(-0.0f);
+    for (int64_t i = 0; i < n; i++) finish_row(g, row + i, column, sums + i * SIDE, bias, t);
+    leave_rows(r, n);
 }
 
 #endif

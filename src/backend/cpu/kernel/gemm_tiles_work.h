@@ -1,5 +1,5 @@
 /* gemm_tiles_work.h: what a thread has to do for a product on tiles (gemm_tiles.c), and in which order: sets
- * of strips of B, blocks of A that meet them, and the jobs that are done between the unit's instructions. */
+ * of strips of B, blocks of A that meet them, and what is done between the unit's instructions. */
 #ifndef FTH_BACKEND_CPU_KERNEL_GEMM_TILES_WORK_H
 #define FTH_BACKEND_CPU_KERNEL_GEMM_TILES_WORK_H
 
@@ -26,7 +26,6 @@ enum {
     PLACE = PARTS * SQUARE, /* numbers of a packed square */
     TWO_TILES = SQUARE * (int)sizeof(uint16_t),
     FEW_STRIPS = 4, /* do not pay for packing A */
-    FINISHED = 4,   /* rows of C at a time become results */
     FAR = 1024      /* numbers: lines of rows so far apart fall together */
 };
 
@@ -43,22 +42,14 @@ typedef struct place {
     int64_t row, l; /* its first */
 } place;
 
-/* Work in pieces that are spread over some steps of the unit. */
-typedef struct work work;
-typedef void pieces(const work *w, int64_t begin, int64_t end); /* does them */
-typedef struct job {
-    pieces *of;
-    int64_t next, end;     /* pieces to be done */
-    int64_t pieces, steps; /* so many pieces in so many steps */
-    int64_t credit;
-} job;
+/* Work for a turn between two steps of the unit (context: a work). The fewer instructions the better. */
+typedef void turn(void *context);
 
 /* What a thread works with. */
-struct work {
+typedef struct work {
     const gemm *g;
     fth_share rows, columns;
     const uint16_t *ready; /* B as it was packed before; NULL: not yet */
-    const uint16_t *asked; /* the strip of it that ask_job asks for */
     int64_t width, height; /* columns and rows of a set */
     int64_t ring;          /* how many places for sums are used */
     uint16_t *a, *a_next;  /* [DEPTH / SIDE][PLACE] the present block and the next: */
@@ -68,50 +59,36 @@ struct work {
     float *apart;          /* [APART][SIDE][SIDE] sums over the present set, for `sums` */
     bool few;              /* strips */
     bool narrow;           /* few tiles are used at a time */
-    place next;            /* of rows_job */
-    result done;           /* of finish_job */
-    job rows_job, ask_job, finish_job;
-};
+
+    result done; /* the last block, of which finish makes results, so many rows in a turn */
+    turn *finish;
+    int64_t finished_at_once;
+
+    place next; /* of which prepare makes the block of A ready, so many parts every so many turns */
+    turn *prepare;
+    int64_t part, parts, parts_at_once, interval, wait;
+
+    const char *ask,
+        *asked; /* the rest of a strip of B, ready: asked for, so many bytes in a turn */
+    int64_t asked_at_once;
+} work;
 
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+static int64_t pieces_of(int64_t n, int64_t size) {
+    return (n + size - 1) / size;
+}
+
 /* Strips of n columns, steps of n numbers along k, blocks of n rows. */
 static int64_t sides(int64_t n) {
-    return (n + SIDE - 1) / SIDE;
+    return pieces_of(n, SIDE);
 }
 
-/* How often the unit gives the rest of the core time along so much of k. */
-static int64_t turns(int64_t depth) {
-    return PARTS * sides(depth);
-}
-
-/* ---- jobs ---- */
-
-static void start(job *j, pieces *of, int64_t n, int64_t steps) {
-    *j = (job){.of = of, .end = n, .pieces = n, .steps = steps};
-}
-
-static void complete(const work *w, job *j, int64_t end) {
-    if (j->next >= end) return;
-    j->of(w, j->next, end);
-    j->next = end;
-}
-
-/* What is due after a step. */
-static void advance(const work *w, job *j) {
-    int64_t end = j->next;
-    if (end == j->end) return;
-    for (j->credit += j->pieces; j->credit >= j->steps; j->credit -= j->steps) end++;
-    complete(w, j, least(end, j->end));
-}
-
-static void meanwhile(void *context) {
-    work *w = context;
-    advance(w, &w->finish_job);
-    advance(w, &w->ask_job);
-    advance(w, &w->rows_job);
+/* How often the unit gives the rest of the core time in so many steps. */
+static int64_t turns(int64_t steps) {
+    return PARTS * steps;
 }
 
 /* ---- the order of things ---- */
