@@ -62,12 +62,18 @@ for how in none int8; do
 done
 
 expect 0 "$fathom" bench gemm --shape 5x7x9 --shape 1x64x64 --threads 2 --json
-has cpu threads peaks products rows k n path numbers forward dx dw
+has cpu threads peaks products rows k n path numbers forward dx dw all together
 expect 0 "$fathom" bench gemm --shape 5x7x9
 grep -q '^ *5 x *7 x *9  plain *fp32 ' "$tree/out" || fail "no line for plain fp32"
 expect 0 "$fathom" bench gemm --shape 5x7x9 --path plain
 grep -q '^ *5 x *7 x *9  plain *fp32 ' "$tree/out" || fail "no line for plain fp32"
-! grep -q avx "$tree/out" || fail "--path plain: $(cat "$tree/out")"
+! grep -q -e avx -e 'all of them' "$tree/out" || fail "--path plain: $(cat "$tree/out")"
+expect 0 "$fathom" bench gemm --shape 64x64x64 --shape 64x64x128 --path plain
+# what is printed for all products lies between the least and the most of each
+awk '/^ *all/ { for (i = 6; i <= NF; i++) if ($i ~ /^[0-9.]+$/) all[++n] = $i }
+    /^ *64 x.*fp32/ { for (i = 8; i <= NF; i++) if ($i ~ /^[0-9.]+$/) { if (!least || $i < least) least = $i; if ($i > most) most = $i } }
+    END { for (i = 1; i <= 4; i++) if (all[i] < least || all[i] > most) exit 1; exit n < 4 }' "$tree/out" ||
+    fail "all of them: $(cat "$tree/out")"
 expect 2 "$fathom" bench gemm --path tiles
 if ! grep -q amx_tile /proc/cpuinfo; then
     expect 2 "$fathom" bench gemm --path amx

@@ -108,10 +108,67 @@ static void print_product(const fth_product_shape *s, const path *way, const dou
     printf("\n");
 }
 
+/* ---- all shapes together ---- */
+
+/* Products one after the other. */
+typedef struct total {
+    double operations, seconds;
+    double peak_seconds; /* as long as they would take at the peak */
+} total;
+
+enum { TOGETHER = FTH_N_PRODUCTS, N_TOTALS }; /* of each product, and of the three together */
+
+static void add_to(total *t, double operations, double rate, double peak) {
+    t->operations += operations;
+    t->seconds += operations / rate;
+    t->peak_seconds += peak > 0 ? operations / peak : 0;
+}
+
+static void add_product(total totals[N_TOTALS], int product, const fth_product_shape *s,
+                        double rate, double peak) {
+    const double operations = 2.0 * (double)s->rows * (double)s->k * (double)s->n;
+    if (rate <= 0) return;
+    add_to(&totals[product], operations, rate, peak);
+    add_to(&totals[TOGETHER], operations, rate, peak);
+}
+
+static void print_totals(const path *way, const total totals[N_TOTALS], bool json,
+                         const char *comma) {
+    static const char *const names[N_TOTALS] = {"forward", "dx", "dw", "together"};
+    if (json)
+        printf("%s{\"path\": \"%s\", \"numbers\": \"%s\"", comma, way->isa, way->numbers);
+    else
+        printf("   all of them        %-12s %s", way->isa, way->numbers);
+    for (int i = 0; i < N_TOTALS; i++) {
+        const total *t = &totals[i];
+        const double rate = t->seconds > 0 ? t->operations / t->seconds : 0;
+        if (json && rate > 0) printf(", \"%s\": %.6g", names[i], rate / 1e9);
+        if (!json && i == TOGETHER) printf("  together");
+        if (!json) print_rate(rate, t->peak_seconds > 0 ? t->operations / t->peak_seconds : 0);
+    }
+    printf(json ? "}" : "\n");
+}
+
+/* ---- measuring ---- */
+
+enum { N_PATHS = sizeof paths / sizeof *paths };
+
+static fth_err measure(const fth_product_shape *s, const path *way, int threads, double peak,
+                       bool json, const char *comma, total totals[N_TOTALS]) {
+    double rates[FTH_N_PRODUCTS];
+    FTH_TRY(fth_product_rates(way->isa, way->numbers, threads, s, rates));
+    print_product(s, way, rates, peak, json, comma);
+    for (int i = 0; i < FTH_N_PRODUCTS; i++)
+        add_product(totals, i, s, rates[i], peak / products_for_one(way, s, i));
+    fflush(stdout);
+    return FTH_OK;
+}
+
 /* name: of a path, or all. */
 static fth_err measure_all(const fth_product_shape *shapes, size_t n, const char *name, int threads,
                            bool json) {
     double peaks[FTH_N_UNITS + 1] = {0}; /* the last: no unit is named */
+    total totals[N_PATHS][N_TOTALS] = {{{0}}};
     print_cpu(json);
     FTH_TRY(print_peaks(name, threads, json, peaks));
     printf(json
@@ -119,14 +176,19 @@ static fth_err measure_all(const fth_product_shape *shapes, size_t n, const char
                : "\n rows x    k x     n  path         as     forward           dx           dw\n");
     const char *comma = "";
     for (size_t i = 0; i < n; i++)
-        for (size_t w = 0; w < sizeof paths / sizeof *paths; w++) {
+        for (size_t w = 0; w < N_PATHS; w++) {
             if (!is_wanted(&paths[w], name)) continue;
-            double rates[FTH_N_PRODUCTS];
-            FTH_TRY(fth_product_rates(paths[w].isa, paths[w].numbers, threads, &shapes[i], rates));
-            print_product(&shapes[i], &paths[w], rates, peaks[paths[w].unit], json, comma);
-            fflush(stdout);
+            FTH_TRY(measure(&shapes[i], &paths[w], threads, peaks[paths[w].unit], json, comma,
+                            totals[w]));
             comma = ", ";
         }
+    if (json) printf("], \"all\": [");
+    comma = "";
+    for (size_t w = 0; w < N_PATHS && n > 1; w++) {
+        if (!is_wanted(&paths[w], name)) continue;
+        print_totals(&paths[w], totals[w], json, comma);
+        comma = ", ";
+    }
     if (json) printf("]}\n");
     return FTH_OK;
 }
