@@ -27,7 +27,7 @@ static const path paths[] = {
     {"avx512", "fp32", FTH_UNIT_AVX512},    {"avx512", "bf16", FTH_UNIT_AVX512},
     {"avx512-bf16", "bf16", FTH_UNIT_BF16}, {"amx", "bf16", FTH_UNIT_AMX},
     {"amx", "fp32", FTH_UNIT_AMX},          {"plain", "int8", FTH_N_UNITS},
-    {"avx2", "int8", FTH_N_UNITS},          {"avx512", "int8", FTH_UNIT_VNNI},
+    {"avx2", "int8", FTH_UNIT_AVX_VNNI},    {"avx512", "int8", FTH_UNIT_VNNI},
     {"amx", "int8", FTH_UNIT_AMX_INT8}};
 
 /* Products of the path's unit for one of its numbers. Floats are multiplied on tiles in parts, with as few

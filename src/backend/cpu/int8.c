@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/amx.h"
+#include "backend/cpu/unit.h"
 
 #ifdef FTH_CPU_X86
 #include <immintrin.h>
@@ -115,89 +116,70 @@ static inline int32_t four(const uint8_t *x) {
     return v;
 }
 
-/* ---- AVX2: |q| times p with q's sign; two of them are at most 2 * 127 * 127, which 16 bits hold */
+/* ---- AVX2: |q| times p with q's sign; two of them are at most 2 * 127 * 127, which 16 bits hold ---- */
 
-enum { AVX2_VECTORS = 4 }; /* of 8 columns, at a time */
+#define AVX2 __attribute__((target("avx2")))
 
-__attribute__((target("avx2"))) static void product_avx2(int64_t m, const uint8_t *x, int64_t ldx,
-                                                         const int8_t *panel, int64_t groups,
-                                                         int32_t *sums) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    for (int64_t i = 0; i < m; i++, x += ldx, sums += FTH_INT8_COLUMNS)
-        for (int half = 0; half < FTH_INT8_COLUMNS; half += 8 * AVX2_VECTORS) {
-            __m256i acc[AVX2_VECTORS];
-#pragma GCC unroll 4
-            for (int j = 0; j < AVX2_VECTORS; j++) acc[j] = _mm256_setzero_si256();
-            for (int64_t g = 0; g < groups; g++) {
-                const __m256i p = _mm256_set1_epi32(four(x + g * FTH_INT8_DEPTH));
-                const int8_t *from = panel + g * GROUP + half * FTH_INT8_DEPTH;
-#pragma GCC unroll 4
-                for (int j = 0; j < AVX2_VECTORS; j++) {
-                    const __m256i q = _mm256_loadu_si256((const __m256i *)(from + 32 * j));
-                    const __m256i two =
-                        _mm256_maddubs_epi16(_mm256_abs_epi8(q), _mm256_sign_epi8(p, q));
-                    acc[j] = _mm256_add_epi32(acc[j], _mm256_madd_epi16(two, ones));
-                }
-            }
-#pragma GCC unroll 4
-            for (int j = 0; j < AVX2_VECTORS; j++)
-                _mm256_storeu_si256((__m256i *)(sums + half + 8 * j), acc[j]);
-        }
+AVX2 static inline __m256i dot_of_signs(__m256i sums, __m256i p, __m256i q) {
+    const __m256i two = _mm256_maddubs_epi16(_mm256_abs_epi8(q), _mm256_sign_epi8(p, q));
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(two, _mm256_set1_epi16(1)));
 }
+
+#define NAME(x)          avx2_##x
+#define ON               AVX2
+#define vq               __m256i
+#define WIDTH            8
+#define HIGH             2
+#define WIDE             4
+#define zero_sums()      _mm256_setzero_si256()
+#define load_groups(p)   _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define store_sums(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define same_group(four) _mm256_set1_epi32(four)
+#define dot(sums, p, q)  dot_of_signs(sums, p, q)
+#include "backend/cpu/int8_rows.h"
 
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2");
 }
 
-/* ---- VNNI: four products a lane at once; the other factor has no sign ---- */
+/* ---- AVX-VNNI: four products a lane at once; the other factor has no sign. Processors without AVX-512 have
+ * it from Alder Lake on ---- */
 
-#define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
-enum { VNNI_ROWS = 6, VNNI_VECTORS = 4 };
+#undef NAME
+#undef ON
+#undef HIGH
+#undef dot
+#define NAME(x)         avx_vnni_##x
+#define ON              __attribute__((target("avx2,avxvnni")))
+#define HIGH            3
+#define dot(sums, p, q) _mm256_dpbusd_avx_epi32(sums, p, q)
+#include "backend/cpu/int8_rows.h"
 
-VNNI static inline __attribute__((always_inline)) void vnni_tile(const int rows, const uint8_t *x,
-                                                                 int64_t ldx, const int8_t *panel,
-                                                                 int64_t groups, int32_t *sums) {
-    __m512i acc[VNNI_ROWS][VNNI_VECTORS];
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < VNNI_VECTORS; j++) acc[i][j] = _mm512_setzero_si512();
-    for (int64_t g = 0; g < groups; g++, panel += GROUP, x += FTH_INT8_DEPTH) {
-        __m512i q[VNNI_VECTORS];
-#pragma GCC unroll 4
-        for (int j = 0; j < VNNI_VECTORS; j++) q[j] = _mm512_loadu_si512(panel + 64 * j);
-#pragma GCC unroll 6
-        for (int i = 0; i < rows; i++) {
-            const __m512i p = _mm512_set1_epi32(four(x + i * ldx));
-#pragma GCC unroll 4
-            for (int j = 0; j < VNNI_VECTORS; j++)
-                acc[i][j] = _mm512_dpbusd_epi32(acc[i][j], p, q[j]);
-        }
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < VNNI_VECTORS; j++)
-            _mm512_storeu_si512(sums + i * FTH_INT8_COLUMNS + 16 * j, acc[i][j]);
-}
+/* ---- VNNI of AVX-512 ---- */
 
-VNNI static void product_vnni(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *panel,
-                              int64_t groups, int32_t *sums) {
-    const int64_t tiles = (m + VNNI_ROWS - 1) / VNNI_ROWS;
-    for (int64_t t = 0; t < tiles; t++) { /* of nearly the same height */
-        const int64_t i = m * t / tiles;
-        const uint8_t *from = x + i * ldx;
-        int32_t *to = sums + i * FTH_INT8_COLUMNS;
-        switch (m * (t + 1) / tiles - i) {
-        case 1: vnni_tile(1, from, ldx, panel, groups, to); break;
-        case 2: vnni_tile(2, from, ldx, panel, groups, to); break;
-        case 3: vnni_tile(3, from, ldx, panel, groups, to); break;
-        case 4: vnni_tile(4, from, ldx, panel, groups, to); break;
-        case 5: vnni_tile(5, from, ldx, panel, groups, to); break;
-        default: vnni_tile(6, from, ldx, panel, groups, to); break;
-        }
-    }
-}
+#undef NAME
+#undef ON
+#undef vq
+#undef WIDTH
+#undef HIGH
+#undef zero_sums
+#undef load_groups
+#undef store_sums
+#undef same_group
+#undef dot
+#define NAME(x)          vnni_##x
+#define ON               __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#define vq               __m512i
+#define WIDTH            16
+#define HIGH             6
+#define zero_sums()      _mm512_setzero_si512()
+#define load_groups(p)   _mm512_loadu_si512(p)
+#define store_sums(p, v) _mm512_storeu_si512(p, v)
+#define same_group(four) _mm512_set1_epi32(four)
+#define dot(sums, p, q)  _mm512_dpbusd_epi32(sums, p, q)
+#include "backend/cpu/int8_rows.h"
+#undef NAME
+#undef ON
 
 static bool has_vnni(void) {
     return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
@@ -220,7 +202,7 @@ static void product_amx(int64_t m, const uint8_t *x, int64_t ldx, const int8_t *
         fth_amx_end();
     }
     if (m > whole)
-        product_vnni(m - whole, x + whole * ldx, ldx, panel, groups,
+        vnni_product(m - whole, x + whole * ldx, ldx, panel, groups,
                      sums + whole * FTH_INT8_COLUMNS);
 }
 
@@ -236,8 +218,9 @@ static bool has_amx(void) {
 static const fth_int8_path paths[] = {
 #ifdef FTH_CPU_X86
     {"amx", true, TILE_GROUPS, has_amx, product_amx, 1, pack_row},
-    {"vnni", true, 1, has_vnni, product_vnni, 1, pack_row},
-    {"avx2", false, 1, has_avx2, product_avx2, 1, pack_row},
+    {"vnni", true, 1, has_vnni, vnni_product, 1, pack_row},
+    {"avx-vnni", true, 1, fth_has_avx_vnni, avx_vnni_product, 1, pack_row},
+    {"avx2", false, 1, has_avx2, avx2_product, 1, pack_row},
 #endif
     {"plain", false, 1, always, product_plain, 1, pack_row},
     {"plain-amx", true, TILE_GROUPS, always, product_plain_amx, 1, pack_row},
@@ -255,7 +238,7 @@ const fth_int8_path *fth_int8_path_for(const char *isa) {
     static const struct {
         const char *isa, *path;
     } first[] = {{"plain", "plain"},         {"plain-bf16", "plain"},
-                 {"avx2", "avx2"},           {"avx512", "vnni"},
+                 {"avx2", "avx-vnni"},       {"avx512", "vnni"},
                  {"avx512-bf16", "vnni"},    {"avx512-plain-bf16", "vnni"},
                  {"plain-amx", "plain-amx"}, {"avx512-plain-amx", "plain-amx"}};
     const char *from = paths[0].name;

@@ -44,12 +44,12 @@ typedef struct fth_int8_path {
     fth_int8_pack_row *pack_row;
 } fth_int8_path;
 
-/* A path by name: "plain", "avx2", "vnni", "amx", or the last one's twin "plain-amx". NULL: there is no
- * such path, or the machine lacks its unit. */
+/* A path by name: "plain", "avx2", "avx-vnni", "vnni", "amx", or the last one's twin "plain-amx". NULL: there
+ * is no such path, or the machine lacks its unit. */
 const fth_int8_path *fth_int8_path_named(const char *name);
 
 /* The best path that an instruction set (cpu.h; NULL: any) and this machine allow: "avx512" has vnni
- * where the machine does. */
+ * and "avx2" avx-vnni where the machine does. */
 const fth_int8_path *fth_int8_path_for(const char *isa);
 
 static inline int64_t fth_int8_panels(int64_t n) {

@@ -9,6 +9,7 @@
 #include "backend/cpu/pool.h"
 
 #ifdef FTH_CPU_X86
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -53,6 +54,17 @@ __attribute__((target("avx512f"))) static float loop_avx512(int64_t rounds) {
         for (int i = 0; i < CHAINS; i++) acc[i] = _mm512_fmadd_ps(x, y, acc[i]);
     for (int i = 1; i < CHAINS; i++) acc[0] = _mm512_add_ps(acc[0], acc[i]);
     return _mm512_cvtss_f32(acc[0]);
+}
+
+__attribute__((target("avx2,avxvnni"))) static float loop_avx_vnni(int64_t rounds) {
+    __m256i acc[CHAINS], x = _mm256_set1_epi8(1), y = _mm256_set1_epi8(2);
+#pragma GCC unroll 12 /* so that all of them stay in registers */
+    for (int i = 0; i < CHAINS; i++) acc[i] = _mm256_setzero_si256();
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) acc[i] = _mm256_dpbusd_avx_epi32(acc[i], x, y);
+    for (int i = 1; i < CHAINS; i++) acc[0] = _mm256_add_epi32(acc[0], acc[i]);
+    return (float)_mm256_cvtsi256_si32(acc[0]);
 }
 
 __attribute__((target("avx512f,avx512vnni"))) static float loop_vnni(int64_t rounds) {
@@ -118,6 +130,11 @@ static bool has_avx2(void) {
 static bool has_avx512(void) {
     return __builtin_cpu_supports("avx512f");
 }
+bool fth_has_avx_vnni(void) {
+    enum { AVX_VNNI_BIT = 1 << 4 }; /* of cpuid(7, 1).eax */
+    unsigned a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX_VNNI_BIT);
+}
 static bool has_vnni(void) {
     return __builtin_cpu_supports("avx512vnni");
 }
@@ -131,6 +148,12 @@ static bool has_plain(void) {
     return true;
 }
 
+#ifndef FTH_CPU_X86
+bool fth_has_avx_vnni(void) {
+    return false;
+}
+#endif
+
 /* ---- the table ---- */
 
 static const struct unit {
@@ -143,6 +166,7 @@ static const struct unit {
 #ifdef FTH_CPU_X86
     [FTH_UNIT_AVX2] = {"avx2", "fp32", has_avx2, loop_avx2, 2 * 8 * CHAINS},
     [FTH_UNIT_AVX512] = {"avx512", "fp32", has_avx512, loop_avx512, 2 * 16 * CHAINS},
+    [FTH_UNIT_AVX_VNNI] = {"avx-vnni", "int8", fth_has_avx_vnni, loop_avx_vnni, 2 * 32 * CHAINS},
     [FTH_UNIT_VNNI] = {"vnni", "int8", has_vnni, loop_vnni, 2 * 64 * CHAINS},
     [FTH_UNIT_BF16] = {"avx512-bf16", "bf16", has_bf16, loop_bf16, 2 * 32 * PAIR_CHAINS},
     [FTH_UNIT_AMX] = {"amx", "bf16", fth_amx_usable, loop_amx, 4 * 2 * 16 * 16 * 32},
