@@ -113,6 +113,8 @@ static const fth_variant variants[] = {
     {"top 2, some forbidden", .build = fth_case_top, .flags = EXTRA, .number = 2},
     {"top 32, some forbidden", .build = fth_case_top, .flags = EXTRA, .number = 32},
     {"watch norm", .build = fth_case_watch, .number = FTH_WATCH_NORM},
+    {"watch norm, squares beyond floats", .build = fth_case_watch, .flags = EXTRA,
+     .number = FTH_WATCH_NORM},
     {"watch nonzero", .build = fth_case_watch, .flags = TARGET, .number = FTH_WATCH_NONZERO},
     {"watch cosine", .build = fth_case_watch, .number = FTH_WATCH_COSINE},
     {"watch ratio", .build = fth_case_watch, .flags = TARGET, .number = FTH_WATCH_RATIO, .r = C,

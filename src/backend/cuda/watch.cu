@@ -111,6 +111,17 @@ __device__ void row_sums(const watch_args<T> &w, int64_t row, float sums[3], int
     *nonzero = warp_sum(*nonzero);
 }
 
+/* The square of a row whose sum in floats vanished or overflowed: gradients that fade on their way down a deep
+ * stack go below 1e-19. In every lane of the warp. */
+template <class T> __device__ double exact_square(const watch_args<T> &w, int64_t row) {
+    double sum = 0;
+    for (int c = threadIdx.x % 32; c < w.width; c += 32) {
+        const double x = to_float(w.x[row * w.ld_x + c]);
+        sum += x * x;
+    }
+    return warp_sum(sum);
+}
+
 template <class T> struct watch_jobs {
     watch_args<T> job[WATCH_JOBS];
     board to[WATCH_JOBS];
@@ -128,7 +139,14 @@ __global__ void __launch_bounds__(WATCH_THREADS)
         int nonzero;
         row_sums(w, row, s, &nonzero);
         switch (w.what) {
-        case FTH_WATCH_NORM: a += s[0], b += sqrtf(s[0]); break;
+        case FTH_WATCH_NORM:
+            if (s[0] > 1e-25f && s[0] < INFINITY) {
+                a += s[0], b += sqrtf(s[0]);
+            } else {
+                const double square = exact_square(w, row);
+                a += square, b += sqrt(square);
+            }
+            break;
         case FTH_WATCH_NONZERO: a += nonzero, b += w.width; break;
         case FTH_WATCH_COSINE: a += s[2] / (sqrtf(s[0]) * sqrtf(s[1]) + 1e-15f), b += 1; break;
         case FTH_WATCH_RATIO: a += s[1], b += s[0]; break;

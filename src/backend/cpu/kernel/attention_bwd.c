@@ -3,6 +3,8 @@
  * head, so its sums over queries never meet another's. */
 #include "backend/cpu/kernel/attention.h"
 
+#include <float.h>
+
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
     float *q, *dout, *dq; /* [Q_BLOCK, width]; q, dout, k, v where rows are copied or made pairs */
@@ -56,7 +58,9 @@ static void carry_gradients(const fth_exec *ex, const fth_op *op, const task *t,
 
 /* p: scores in, D(P) out; ds: gradients of D(P) in, of the scores out; a query for each lane, scores
  * that are not seen are -inf. factor: dropout's, or NULL. The sum of P dP is taken from these very
- * numbers rather than from dO O, so that it cancels where it must, whatever the precision of O. */
+ * numbers rather than from dO O, so that it cancels where it must, whatever the precision of O. Where scores are
+ * large a log-sum in floats has lost what makes the P of a query sum to 1, so they are divided by what they sum
+ * to. */
 static void softmax_bwd_columns(float *restrict_ p, float *restrict_ ds,
                                 const float *restrict_ factor, const block *w, float by,
                                 const float *log_sum, float divisor) {
@@ -64,7 +68,7 @@ static void softmax_bwd_columns(float *restrict_ p, float *restrict_ ds,
     for (int64_t c = 0; c < w->n; c += VW) {
         const int64_t end = w->keys * Q_BLOCK + c;
         const vf log_sums = v_load(log_sum + c);
-        vf sum = v_zero();
+        vf sum = v_zero(), whole = v_zero();
         for (int64_t j = c; j < end; j += Q_BLOCK) {
             const vf e = v_exp(v_fma(v_load(p + j), v_set(by), -log_sums));
             vf g = v_load(ds + j);
@@ -72,11 +76,14 @@ static void softmax_bwd_columns(float *restrict_ p, float *restrict_ ds,
             v_store(p + j, e);
             v_store(ds + j, g);
             sum = v_fma(e, g, sum);
+            whole = v_add(whole, e);
         }
+        const vf share = v_set(1) / v_max(whole, v_set(FLT_MIN));
+        const vf mean = v_mul(sum, share);
         for (int64_t j = c; j < end; j += Q_BLOCK) {
-            const vf e = v_load(p + j);
-            v_store(ds + j, v_mul(v_mul(e, less), v_add(v_load(ds + j), -sum)));
-            if (factor) v_store(p + j, v_mul(e, v_load(factor + j)));
+            const vf e = v_mul(v_load(p + j), share);
+            v_store(ds + j, v_mul(v_mul(e, less), v_add(v_load(ds + j), -mean)));
+            v_store(p + j, factor ? v_mul(e, v_load(factor + j)) : e);
         }
     }
 }

@@ -21,23 +21,29 @@ static void put_sums(const fth_exec *ex, const fth_op *op, double first, double 
 
 /* ---- watch ---- */
 
-static float square_of(const real *x, int32_t n) {
+/* Squares of floats vanish below 1e-19 and overflow above 1.8e19, and gradients that fade on their way down a
+ * deep stack go far below: such rows are added up in double. */
+static double square_of(const real *x, int32_t n) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int32_t i = 0; i < n; i++) sum += from_real(x[i]) * from_real(x[i]);
-    return sum;
+    if (sum > 1e-25f && sum < INFINITY) return (double)sum;
+    double exact = 0;
+    for (int32_t i = 0; i < n; i++) exact += (double)from_real(x[i]) * (double)from_real(x[i]);
+    return exact;
 }
 
 /* Sum of (c x)^2 with a coefficient for each column, or one for all. */
-static float scaled_square(const real *x, int32_t n, float c, const float *vector) {
-    if (!vector) return c * c * square_of(x, n);
+static double scaled_square(const real *x, int32_t n, float c, const float *vector) {
+    const double square = (double)c * (double)c;
+    if (!vector) return square * square_of(x, n);
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int32_t i = 0; i < n; i++) {
         const float term = vector[i] * from_real(x[i]);
         sum += term * term;
     }
-    return c * c * sum;
+    return square * (double)sum;
 }
 
 static int32_t count_nonzero(const real *x, int32_t n) {
@@ -93,7 +99,7 @@ FTH_PART(watch) {
         const real *xr = x.data + row * x.ld, *fr = f.data ? f.data + row * f.ld : NULL;
         switch (op->u.watch.what) {
         case FTH_WATCH_NORM: {
-            const double square = (double)square_of(xr, width);
+            const double square = square_of(xr, width);
             first += square;
             second += sqrt(square);
             break;
@@ -101,8 +107,8 @@ FTH_PART(watch) {
         case FTH_WATCH_NONZERO: first += count_nonzero(xr, width); break;
         case FTH_WATCH_COSINE: first += cosine(xr, fr, width); break;
         case FTH_WATCH_RATIO:
-            first += (double)scaled_square(fr, width, c.a, c.a_of);
-            second += (double)scaled_square(xr, width, c.r, c.r_of);
+            first += scaled_square(fr, width, c.a, c.a_of);
+            second += scaled_square(xr, width, c.r, c.r_of);
             break;
         }
     }
@@ -128,10 +134,11 @@ static double sentence_cosine(const rows x, int32_t width, int64_t begin, int64_
     memset(total, 0, sizeof *total * (size_t)width);
     for (int64_t row = begin; row < end; row++) {
         const real *r = x.data + row * x.ld;
-        const float square = square_of(r, width), scale = 1 / sqrtf(square + 1e-30f);
+        const double square = square_of(r, width);
+        const float scale = (float)(1 / sqrt(square + 1e-30));
 #pragma omp simd
         for (int32_t i = 0; i < width; i++) total[i] += scale * from_real(r[i]);
-        own += (double)square * (double)scale * (double)scale;
+        own += square * (double)scale * (double)scale;
     }
     double square = 0;
     for (int32_t i = 0; i < width; i++) square += (double)total[i] * (double)total[i];
