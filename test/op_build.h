@@ -7,22 +7,23 @@
 #include "op_harness.h"
 
 enum {
-    BIAS = 1,      /* linear: with a bias */
-    ADDEND = 2,    /* the backward gets a gradient from another reader */
-    IN_PLACE = 4,  /* the result takes the place of an input, where op.h allows it */
-    TARGET = 8,    /* on the target side */
-    CROSS = 16,    /* attention of the target to the source */
-    CARRY = 32,    /* attention stores scores */
-    PREVIOUS = 64, /* attention gets scores from below */
-    LEARNED = 128, /* embed: learned positions; scale_shift: s; xent: the gradient of W */
-    SHIFT = 256,   /* scale_shift: c */
-    EXTRA =
-        512, /* join: a third term; xent: nll of every row; top: -inf; watch: squares beyond floats */
+    BIAS = 1,        /* linear: with a bias */
+    ADDEND = 2,      /* the backward gets a gradient from another reader */
+    IN_PLACE = 4,    /* the result takes the place of an input, where op.h allows it */
+    TARGET = 8,      /* on the target side */
+    CROSS = 16,      /* attention of the target to the source */
+    CARRY = 32,      /* attention stores scores */
+    PREVIOUS = 64,   /* attention gets scores from below */
+    LEARNED = 128,   /* embed: learned positions; scale_shift: s; xent: the gradient of W */
+    SHIFT = 256,     /* scale_shift: c */
+    EXTRA = 512,     /* join: a third term; xent: nll of every row; top: -inf */
     NO_DX = 1024,    /* xent: no gradients */
     SEPARATE = 2048, /* attention: q, k and v are values of their own */
     FRESH = 4096,    /* linear: the gradient of W is assigned, not added to */
     WATCHED = 8192,  /* update: all sums */
-    BITS = 16384     /* join: the forward keeps bits of its dropout for the backward */
+    BITS = 16384,    /* join: the forward keeps bits of its dropout for the backward */
+    TINY = 32768,    /* watch: numbers whose squares are too small for floats */
+    GREAT = 65536    /* watch: too large */
 };
 
 typedef void fth_op_builder(fth_trial *t, const fth_variant *v, const fth_shape *s);

@@ -156,8 +156,7 @@ void fth_case_top(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_trial_output(t, op, TOP_Y, x, TOP_BEST + 2 * (int)v->number, FTH_FULL);
 }
 
-/* Two sums of a value or two; r and a as in a join. number: fth_watch_what; EXTRA: the squares of its numbers
- * are no floats, too small in one row, too large in the next. */
+/* Two sums of a value or two; r and a as in a join. number: fth_watch_what. */
 void fth_case_watch(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     const fth_watch_what what = (fth_watch_what)v->number;
     fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL), f = 0;
@@ -166,8 +165,8 @@ void fth_case_watch(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     if (!op) return;
     for (int64_t i = 0; what == FTH_WATCH_NONZERO && i < t->capacity[rows_on(v)] * s->width; i++)
         if (t->host[x][i] < 0.5) t->host[x][i] = 0;
-    for (int64_t i = 0; v->flags & EXTRA && i < t->capacity[rows_on(v)] * s->width; i++)
-        t->host[x][i] *= i / s->width % 2 ? 1e24 : 1e-24;
+    if (v->flags & (TINY | GREAT)) t->size = v->flags & TINY ? 1e-24 : 1e24;
+    for (int64_t i = 0; i < t->capacity[rows_on(v)] * s->width; i++) t->host[x][i] *= t->size;
     op->u.watch.what = what;
     op->in[WATCH_X] = x;
     op->in[WATCH_F] = f;

@@ -113,8 +113,8 @@ static const fth_variant variants[] = {
     {"top 2, some forbidden", .build = fth_case_top, .flags = EXTRA, .number = 2},
     {"top 32, some forbidden", .build = fth_case_top, .flags = EXTRA, .number = 32},
     {"watch norm", .build = fth_case_watch, .number = FTH_WATCH_NORM},
-    {"watch norm, squares beyond floats", .build = fth_case_watch, .flags = EXTRA,
-     .number = FTH_WATCH_NORM},
+    {"watch norm, tiny", .build = fth_case_watch, .flags = TINY, .number = FTH_WATCH_NORM},
+    {"watch norm, great", .build = fth_case_watch, .flags = GREAT, .number = FTH_WATCH_NORM},
     {"watch nonzero", .build = fth_case_watch, .flags = TARGET, .number = FTH_WATCH_NONZERO},
     {"watch cosine", .build = fth_case_watch, .number = FTH_WATCH_COSINE},
     {"watch ratio", .build = fth_case_watch, .flags = TARGET, .number = FTH_WATCH_RATIO, .r = C,
@@ -140,7 +140,7 @@ bool fth_op_case_at(size_t i, fth_op_case *out) {
 
 fth_err fth_trial_init(fth_trial *t, const fth_op_case *c) {
     const fth_shape *s = c->shape;
-    *t = (fth_trial){.from = c};
+    *t = (fth_trial){.from = c, .size = 1};
     fth_graph_init(&t->graph);
     fth_rng_init(&t->rng, fth_hash64(c->name, strlen(c->name)), 0);
     t->batch.n_sent = s->n_sent;

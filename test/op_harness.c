@@ -348,7 +348,7 @@ void fth_trial_round(fth_trial *t, const fth_device *dev) {
 }
 
 /* Numbers a of the tested device against b of ref. Sums that cancel have no size of their own, so
- * errors are measured against ||b|| plus a thousandth of what n numbers of size 1 would have. */
+ * errors are measured against ||b|| plus a thousandth of what n numbers of the trial's size would have. */
 static fth_err check_value(const fth_trial *t, fth_val v, const double *a, const double *b,
                            double tolerance) {
     const int64_t n = numbers_of(t, v);
@@ -366,8 +366,9 @@ static fth_err check_value(const fth_trial *t, fth_val v, const double *a, const
     }
     difference = sqrt(difference);
     norm = sqrt(norm);
-    if (difference <= tolerance * (norm + 1e-3 * sqrt((double)n)) &&
-        worst <= 10 * tolerance * (largest + 1e-3))
+    const double least = 1e-3 * t->size;
+    if (difference <= tolerance * (norm + least * sqrt((double)n)) &&
+        worst <= 10 * tolerance * (largest + least))
         return FTH_OK;
     const int width = t->graph.value[v].width;
     return fth_fail(FTH_FAILED,

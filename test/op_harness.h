@@ -35,6 +35,7 @@ typedef struct fth_trial {
     const fth_op_case *from;
     fth_graph graph;
     fth_rng rng;
+    double size;                      /* of its numbers; 1 in nearly all cases */
     double *host[FTH_TRIAL_VALUES];   /* by value that owns storage: [capacity, width] */
     fth_val shares[FTH_TRIAL_VALUES]; /* the value whose place it takes, 0: its own */
     int64_t rows[FTH_N_EXTENTS], capacity[FTH_N_EXTENTS];

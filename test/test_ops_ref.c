@@ -149,7 +149,8 @@ static fth_err changes_an_input(fth_exec *ex, const fth_op *op) {
     FTH_TRY(right(ex, op));
     for (int k = op->n_in - 1; k >= 0; k--)
         if (op->in[k]) {
-            fth_ref_add_to(fth_arg(ex, op->in[k]), 0, 0, 1);
+            const fth_tensor *x = fth_arg(ex, op->in[k]);
+            fth_ref_put(x, 0, 0, 2 * fth_ref_get(x, 0, 0) + 1);
             return FTH_OK;
         }
     return FTH_OK;

@@ -10,7 +10,7 @@ static double normal_cdf(double x) {
 
 double fth_ref_act(fth_act act, double x) {
     switch (act) {
-    case FTH_ACT_RELU: return x > 0 ? x : 0;
+    case FTH_ACT_RELU: return x < 0 ? 0 : x; /* a NaN stays one */
     case FTH_ACT_GELU: return x * normal_cdf(x);
     default: return x;
     }

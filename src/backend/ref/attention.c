@@ -51,27 +51,33 @@ static double drop_factor(const fth_exec *ex, const fth_op *op, const query *q, 
     return fth_ref_drop(ex, &op->u.attention.drop, e);
 }
 
+/* Makes probabilities of n scores; returns the log of the sum of their exponentials. */
+static double softmax(double *p, int64_t n) {
+    double highest = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < n; j++) highest = fmax(highest, p[j]);
+    for (int64_t j = 0; j < n; j++) sum += p[j] = exp(p[j] - highest);
+    for (int64_t j = 0; j < n; j++) p[j] /= sum;
+    return n > 0 ? highest + log(sum) : -INFINITY;
+}
+
 static void attend(fth_exec *ex, const fth_op *op, const query *q) {
     const fth_tensor *query_rows = fth_arg(ex, op->in[ATT_Q]), *keys = fth_arg(ex, op->in[ATT_K]);
     const fth_tensor *values = fth_arg(ex, op->in[ATT_V]), *prev = fth_arg(ex, op->in[ATT_PREV]);
     const fth_tensor *o = fth_arg(ex, op->out[ATT_O]), *lse = fth_arg(ex, op->out[ATT_LSE]);
     const fth_tensor *scores = fth_arg(ex, op->out[ATT_SCORES]);
     double *p = ex->scratch; /* [keys] */
-    double highest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < q->seen; j++) {
         double s =
             (double)op->u.attention.scale * head_dot(q, query_rows, q->row, keys, q->key + j);
         if (prev) s += fth_ref_get(prev, q->pair + j, q->head);
         if (scores) fth_ref_put(scores, q->pair + j, q->head, s);
         p[j] = s / (double)op->u.attention.divisor;
-        highest = fmax(highest, p[j]);
     }
     for (int64_t j = q->seen; scores && j < q->keys; j++)
         fth_ref_put(scores, q->pair + j, q->head, 0);
-    for (int64_t j = 0; j < q->seen; j++) sum += exp(p[j] - highest);
-    const double log_sum = sum > 0 ? highest + log(sum) : -INFINITY;
+    const double log_sum = softmax(p, q->seen);
     if (lse) fth_ref_put(lse, q->row, q->head, log_sum);
-    for (int64_t j = 0; j < q->seen; j++) p[j] = exp(p[j] - log_sum) * drop_factor(ex, op, q, j);
+    for (int64_t j = 0; j < q->seen; j++) p[j] *= drop_factor(ex, op, q, j);
     for (int32_t c = q->head * q->width; c < (q->head + 1) * q->width; c++) {
         double out = 0;
         for (int64_t j = 0; j < q->seen; j++) out += p[j] * fth_ref_get(values, q->key + j, c);
@@ -99,16 +105,16 @@ static double probabilities(fth_exec *ex, const fth_op *op, const query *q, doub
     const fth_tensor *values = fth_arg(ex, op->in[ATT_BWD_V]);
     const fth_tensor *scores = fth_arg(ex, op->in[ATT_BWD_SCORES]);
     const fth_tensor *d_out = fth_arg(ex, op->in[ATT_BWD_DO]);
-    const double lse = fth_ref_get(fth_arg(ex, op->in[ATT_BWD_LSE]), q->row, q->head);
     double sum = 0;
     for (int64_t j = 0; j < q->seen; j++) {
         double s = scores ? fth_ref_get(scores, q->pair + j, q->head)
                           : (double)op->u.attention.scale *
                                 head_dot(q, query_rows, q->row, keys, q->key + j);
-        p[j] = exp(s / (double)op->u.attention.divisor - lse);
+        p[j] = s / (double)op->u.attention.divisor;
         dp[j] = head_dot(q, d_out, q->row, values, q->key + j) * drop_factor(ex, op, q, j);
-        sum += p[j] * dp[j];
     }
+    softmax(p, q->seen);
+    for (int64_t j = 0; j < q->seen; j++) sum += p[j] * dp[j];
     return sum;
 }
 

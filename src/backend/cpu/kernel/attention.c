@@ -67,27 +67,31 @@ static float score_factor(const fth_op *op) {
 static void softmax_columns(float *restrict_ s, const block *w, float by, float *norm,
                             float *log_sum) {
     for (int64_t c = 0; c < w->n; c += VW) {
-        float *const first = s + c, *const end = s + w->keys * Q_BLOCK + c;
-        vf most = v_mul(v_load(first), v_set(by)), other = most, sum = v_zero();
-        for (const float *at = first; at < end; at += 2 * Q_BLOCK) {
-            const float *next = at + Q_BLOCK < end ? at + Q_BLOCK : at;
-            most = v_max(most, v_mul(v_load(at), v_set(by)));
-            other = v_max(other, v_mul(v_load(next), v_set(by)));
-        }
-        most = v_max(most, other);
-        for (float *at = first; at < end; at += Q_BLOCK) {
-            const vf e = v_exp(v_fma(v_load(at), v_set(by), -most));
+        const vf most = largest_of_column(s + c, w->keys);
+        vf sum = v_zero();
+        for (float *at = s + c, *end = at + w->keys * Q_BLOCK; at < end; at += Q_BLOCK) {
+            const vf e = exp_below(v_load(at), most, by);
             v_store(at, e);
             sum = v_add(sum, e);
         }
         v_store(norm + c, sum);
-        v_store(log_sum + c, most);
+        v_store(log_sum + c, v_mul(most, v_set(by)));
     }
 #pragma omp simd
     for (int64_t i = 0; i < w->n; i++) {
         log_sum[i] += fast_log(norm[i]);
         norm[i] = 1 / norm[i];
     }
+}
+
+/* Queries without a key to look at. */
+static void store_nothing(const fth_exec *ex, const fth_op *op, const task *t) {
+    const rows o = rows_of(ex, op->out[ATT_O]);
+    const full_rows lse = full_of(ex, op->out[ATT_LSE]);
+    clear_head(o, t->q, t->q_len, t->head,
+               fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads);
+    for (int64_t i = 0; lse.data && i < t->q_len; i++)
+        lse.data[(t->q + i) * lse.ld + t->head] = -INFINITY;
 }
 
 /* A block of query rows with the keys and values of its sentence, as a unit takes them. */
@@ -133,11 +137,11 @@ enum { FEW_QUERIES = 4 };
  * returns the factor that makes them probabilities. */
 static float softmax_row(float *restrict_ s, int64_t seen, int64_t n, float by) {
     for (int64_t j = seen; j < n; j++) s[j] = -INFINITY;
-    vf most = v_mul(v_load(s), v_set(by)), sum = v_zero();
-    for (int64_t j = 0; j < n; j += VW) most = v_max(most, v_mul(v_load(s + j), v_set(by)));
-    const float highest = v_largest(most);
+    vf most = v_load(s), sum = v_zero();
+    for (int64_t j = 0; j < n; j += VW) most = v_max(most, v_load(s + j));
+    most = v_set(v_largest(most));
     for (int64_t j = 0; j < n; j += VW) {
-        const vf e = v_exp(v_fma(v_load(s + j), v_set(by), v_set(-highest)));
+        const vf e = exp_below(v_load(s + j), most, by);
         v_store(s + j, e);
         sum = v_add(sum, e);
     }
@@ -200,6 +204,7 @@ FTH_PART(attention) {
     if (fth_pairs_on_tiles(best)) best->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
+        if (t.k_len == 0) store_nothing(ex, op, &t);
         if (t.q_len == 0 || t.k_len == 0) continue;
         const bool few = t.q_len <= FEW_QUERIES && !trains;
         const fth_pairs_path *unit = few ? NULL : best;

@@ -182,6 +182,12 @@ static inline void store_head(rows to, int64_t first, int64_t n, int32_t head, i
         scaled_rows(width, from, n, scale, by, out, to.ld);
 }
 
+/* A head's columns become 0. */
+static inline void clear_head(rows to, int64_t first, int64_t n, int32_t head, int32_t width) {
+    real *out = to.data + first * to.ld + head * width;
+    for (int64_t i = 0; i < n; i++) memset(out + i * to.ld, 0, sizeof *out * (size_t)width);
+}
+
 /* to[columns][ld] = from[n][columns] transposed, n filled up with 0 to whole vectors; columns are
  * whole vectors. */
 static inline void transpose(float *restrict_ to, int64_t ld, view from, int64_t n,
@@ -287,6 +293,23 @@ static inline view sum_keys(const fth_pairs_path *unit, const block *w, float *s
     (void)unit, (void)w, (void)to;
 #endif
     return (view){s, Q_BLOCK};
+}
+
+/* The largest of a column of scores, for each lane. */
+inline_ vf largest_of_column(const float *s, int64_t keys) {
+    const float *const end = s + keys * Q_BLOCK;
+    vf most = v_load(s), other = most;
+    for (; s < end; s += 2 * Q_BLOCK) {
+        most = v_max(most, v_load(s));
+        other = v_max(other, v_load(s + Q_BLOCK < end ? s + Q_BLOCK : s));
+    }
+    return v_max(most, other);
+}
+
+/* e to the power of a score less the largest one, times `by`; of the largest itself exactly 1, so that the
+ * gradient of a probability that is 1 cancels to nothing, however large the scores are. */
+inline_ vf exp_below(vf score, vf most, float by) {
+    return v_exp(v_mul(v_add(score, -most), v_set(by)));
 }
 
 /* Causality: scores of keys behind their query become -inf. */

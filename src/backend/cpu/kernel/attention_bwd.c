@@ -1,9 +1,7 @@
 /* attention_bwd.c: dq, dk, dv of attention. Per block of query rows the probabilities are made again
- * from the stored log-sum; five products instead of the forward's two. A thread owns a sentence and
+ * from scores; five products instead of the forward's two. A thread owns a sentence and
  * head, so its sums over queries never meet another's. */
 #include "backend/cpu/kernel/attention.h"
-
-#include <float.h>
 
 /* A thread's buffers for sentences up to a number of keys. */
 typedef struct buffers {
@@ -58,19 +56,17 @@ static void carry_gradients(const fth_exec *ex, const fth_op *op, const task *t,
 
 /* p: scores in, D(P) out; ds: gradients of D(P) in, of the scores out; a query for each lane, scores
  * that are not seen are -inf. factor: dropout's, or NULL. The sum of P dP is taken from these very
- * numbers rather than from dO O, so that it cancels where it must, whatever the precision of O. Where scores are
- * large a log-sum in floats has lost what makes the P of a query sum to 1, so they are divided by what they sum
- * to. */
+ * numbers rather than from dO O, and P from their own sum rather than from a stored log-sum, which floats do not
+ * hold well where scores are large: so that it cancels where it must. */
 static void softmax_bwd_columns(float *restrict_ p, float *restrict_ ds,
                                 const float *restrict_ factor, const block *w, float by,
-                                const float *log_sum, float divisor) {
-    const vf less = v_set(1 / divisor);
+                                float divisor) {
     for (int64_t c = 0; c < w->n; c += VW) {
         const int64_t end = w->keys * Q_BLOCK + c;
-        const vf log_sums = v_load(log_sum + c);
+        const vf most = largest_of_column(p + c, w->keys);
         vf sum = v_zero(), whole = v_zero();
         for (int64_t j = c; j < end; j += Q_BLOCK) {
-            const vf e = v_exp(v_fma(v_load(p + j), v_set(by), -log_sums));
+            const vf e = exp_below(v_load(p + j), most, by);
             vf g = v_load(ds + j);
             if (factor) g = v_mul(g, v_load(factor + j));
             v_store(p + j, e);
@@ -78,8 +74,7 @@ static void softmax_bwd_columns(float *restrict_ p, float *restrict_ ds,
             sum = v_fma(e, g, sum);
             whole = v_add(whole, e);
         }
-        const vf share = v_set(1) / v_max(whole, v_set(FLT_MIN));
-        const vf mean = v_mul(sum, share);
+        const vf share = v_set(1) / whole, less = v_set(1 / divisor), mean = v_mul(sum, share);
         for (int64_t j = c; j < end; j += Q_BLOCK) {
             const vf e = v_mul(v_load(p + j), share);
             v_store(ds + j, v_mul(v_mul(e, less), v_add(v_load(ds + j), -mean)));
@@ -91,24 +86,20 @@ static void softmax_bwd_columns(float *restrict_ p, float *restrict_ ds,
 /* p gets D(P), ds the gradient of the scores; both are 0 for keys that a query does not see. */
 static void score_block(const fth_exec *ex, const fth_op *op, const task *t, const block *w,
                         const buffers *b) {
-    const full_rows lse = full_of(ex, op->in[ATT_BWD_LSE]);
     const fth_tensor *scores = fth_arg(ex, op->in[ATT_BWD_SCORES]);
     const bool drops = op->u.attention.drop.p > 0, causal = op->u.attention.causal;
     const float scale = scores ? 1 : op->u.attention.scale, divisor = op->u.attention.divisor;
-    float log_sum[Q_BLOCK] = {0};
     if (scores)
         memset(b->p, 0, sizeof(float) * (size_t)(w->keys * Q_BLOCK)); /* lanes without a query */
-    for (int64_t i = 0; i < w->n; i++) {
+    for (int64_t i = 0; scores && i < w->n; i++) {
         const int64_t pair = t->pair + (w->first + i) * t->k_len;
         const int64_t seen = causal ? w->first + i + 1 : t->k_len;
-        log_sum[i] = lse.data[(t->q + w->first + i) * lse.ld + t->head];
-        for (int64_t j = 0; scores && j < seen; j++)
+        for (int64_t j = 0; j < seen; j++)
             b->p[j * Q_BLOCK + i] = element(scores, pair + j, t->head);
     }
     if (causal) hide_later_keys(w, b->p);
     if (drops) drop_columns(ex, op, t, w, b->drawn, b->factor);
-    softmax_bwd_columns(b->p, b->ds, drops ? b->factor : NULL, w, scale / divisor, log_sum,
-                        divisor);
+    softmax_bwd_columns(b->p, b->ds, drops ? b->factor : NULL, w, scale / divisor, divisor);
     if (op->in[ATT_BWD_DSCORES] || op->out[ATT_BWD_DPREV])
         for (int64_t i = 0; i < w->n; i++) carry_gradients(ex, op, t, w->first + i, b->ds + i);
 }
@@ -157,6 +148,7 @@ FTH_PART(attention_bwd) {
     const int32_t d = fth_arg(ex, op->in[ATT_BWD_Q])->width, heads = op->u.attention.heads;
     const rows k = rows_of(ex, op->in[ATT_BWD_K]), v = rows_of(ex, op->in[ATT_BWD_V]);
     const rows dk = rows_of(ex, op->out[ATT_BWD_DK]), dv = rows_of(ex, op->out[ATT_BWD_DV]);
+    const rows dq = rows_of(ex, op->out[ATT_BWD_DQ]);
     const rows factors[] = {rows_of(ex, op->in[ATT_BWD_Q]), rows_of(ex, op->in[ATT_BWD_DO]), k, v};
     const int32_t width = d / heads;
     const int64_t ld = v_round(width), most = longest(ex->capacity, op->u.attention.k_side);
@@ -167,6 +159,10 @@ FTH_PART(attention_bwd) {
     if (fth_pairs_on_tiles(unit)) unit->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
+        if (t.k_len == 0) {
+            if (dq.data) clear_head(dq, t.q, t.q_len, t.head, width);
+            continue;
+        }
         sentence x = {.unit = unit};
         const head_rows k_rows = rows_of_head(k, t.k, t.k_len, t.head, width);
         const head_rows v_rows = rows_of_head(v, t.k, t.k_len, t.head, width);
