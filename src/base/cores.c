@@ -6,16 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 1024, PATH = 4096 };
-
-/* The first line of a file; false: there is none. */
-static bool read_line(const char *path, char line[LINE]) {
-    FILE *f = fopen(path, "r");
-    if (!f) return false;
-    const bool read = fgets(line, LINE, f) != NULL;
-    fclose(f);
-    return read;
-}
+#include "base/cgroup.h"
 
 /* ---- cores ---- */
 
@@ -35,11 +26,11 @@ static bool is_first(const char *list, const bool *may_run, int n, int thread) {
 static int count_cores(const char *root, const bool *may_run, int n) {
     int cores = 0;
     for (int i = 0; i < n; i++) {
-        char path[PATH], list[LINE];
+        char folder[4096], list[FTH_CGROUP_LINE];
         if (!may_run[i]) continue;
-        snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-                 root, i);
-        cores += !read_line(path, list) || is_first(list, may_run, n, i);
+        snprintf(folder, sizeof folder, "%s/sys/devices/system/cpu/cpu%d/topology", root, i);
+        cores +=
+            !fth_cgroup_read(folder, "thread_siblings_list", list) || is_first(list, may_run, n, i);
     }
     return cores;
 }
@@ -55,67 +46,25 @@ static int worth(int64_t quota, int64_t period) {
 }
 
 /* A group's own limit: of the newer kind of groups "QUOTA PERIOD" or "max PERIOD" in one file, of the older
- * kind two files, and a quota of -1. */
-static int limit_of_group(const char *folder) {
-    char path[PATH + 32], quota[LINE], period[LINE];
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (read_line(path, quota)) {
-        char *end;
-        const int64_t time = strtoll(quota, &end, 10);
-        return worth(time, strtoll(end, NULL, 10));
+ * kind two files, and a quota of -1. context: the least so far, an int. */
+static void visit_group(void *context, const char *folder, bool newer) {
+    char line[FTH_CGROUP_LINE], *end;
+    int64_t quota = -1, period = 0;
+    if (!newer) {
+        quota = fth_cgroup_number(folder, "cpu.cfs_quota_us");
+        period = fth_cgroup_number(folder, "cpu.cfs_period_us");
+    } else if (fth_cgroup_read(folder, "cpu.max", line)) {
+        quota = strtoll(line, &end, 10);
+        period = strtoll(end, NULL, 10);
     }
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    if (!read_line(path, quota)) return NO_LIMIT;
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (!read_line(path, period)) return NO_LIMIT;
-    return worth(strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
-}
-
-/* The least limit of a group and those above it. Inside of a container the upper part of the name may not
- * exist, and the top is the container's own group. */
-static int limit_of_groups(const char *top, char *group) {
-    for (int least = NO_LIMIT;;) {
-        char folder[PATH], *last = strrchr(group, '/');
-        snprintf(folder, sizeof folder, "%s%s", top, group);
-        const int limit = limit_of_group(folder);
-        if (limit < least) least = limit;
-        if (!last) return least;
-        *last = 0;
-    }
-}
-
-/* Whether the controllers of an older group, "cpu,cpuacct" say, are those of time. */
-static bool has_cpu(char *controllers) {
-    char *rest = NULL;
-    for (char *c = strtok_r(controllers, ",", &rest); c; c = strtok_r(NULL, ",", &rest))
-        if (strcmp(c, "cpu") == 0) return true;
-    return false;
-}
-
-/* A line of /proc/self/cgroup, NUMBER:CONTROLLERS:GROUP, without controllers for the newer kind. */
-static int limit_of_line(const char *root, char *line) {
-    char top[LINE], *controllers = strchr(line, ':');
-    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-    if (!group) return NO_LIMIT;
-    *group++ = 0;
-    group[strcspn(group, "\n")] = 0;
-    if (strcmp(group, "/") == 0) *group = 0;
-    const bool newer = controllers[1] == 0;
-    if (!newer && !has_cpu(controllers + 1)) return NO_LIMIT;
-    snprintf(top, sizeof top, "%s/sys/fs/cgroup%s", root, newer ? "" : "/cpu");
-    return limit_of_groups(top, group);
+    const int limit = worth(quota, period);
+    int *least = context;
+    if (limit < *least) *least = limit;
 }
 
 static int time_limit(const char *root) {
-    char path[PATH], line[LINE];
     int least = NO_LIMIT;
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *f = fopen(path, "r");
-    while (f && fgets(line, sizeof line, f)) {
-        const int limit = limit_of_line(root, line);
-        if (limit < least) least = limit;
-    }
-    if (f) fclose(f);
+    fth_cgroup_walk(root, "cpu", visit_group, &least);
     return least;
 }
 

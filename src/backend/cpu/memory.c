@@ -1,10 +1,11 @@
 #include "backend/cpu/cpu.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/memory.h"
 
 /* Large pieces begin at a huge page: walks over weights and activations then miss the translation
  * buffer far less often. */
@@ -50,39 +51,7 @@ fth_err fth_cpu_copy(fth_device *dev, void *to, const void *from, int64_t bytes)
     return FTH_OK;
 }
 
-/* The number after a name in a file of "name: number kB" lines, in bytes; -1: not there. */
-static int64_t kilobytes_of(const char *path, const char *name) {
-    char line[256];
-    int64_t found = -1;
-    FILE *f = fopen(path, "r");
-    while (f && found < 0 && fgets(line, sizeof line, f)) {
-        if (strncmp(line, name, strlen(name)) != 0) continue;
-        found = strtoll(line + strlen(name), NULL, 10) * 1024;
-    }
-    if (f) fclose(f);
-    return found;
-}
-
-/* The number that a file holds; -1: no such file, or "max". */
-static int64_t number_in(const char *path) {
-    long long n = -1;
-    FILE *f = fopen(path, "r");
-    if (f && fscanf(f, "%lld", &n) != 1) n = -1;
-    if (f) fclose(f);
-    return n;
-}
-
 fth_err fth_cpu_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
     (void)dev;
-    *free_bytes = kilobytes_of("/proc/meminfo", "MemAvailable:");
-    *total_bytes = kilobytes_of("/proc/meminfo", "MemTotal:");
-    if (*free_bytes < 0 || *total_bytes < 0)
-        return fth_fail(FTH_FAILED, "/proc/meminfo does not say how much memory there is");
-    /* a container may be allowed less than the machine has */
-    const int64_t limit = number_in("/sys/fs/cgroup/memory.max");
-    const int64_t used = number_in("/sys/fs/cgroup/memory.current");
-    if (limit > 0 && limit < *total_bytes) *total_bytes = limit;
-    if (limit > 0 && used >= 0 && limit - used < *free_bytes)
-        *free_bytes = limit > used ? limit - used : 0;
-    return FTH_OK;
+    return fth_memory_under("", free_bytes, total_bytes);
 }

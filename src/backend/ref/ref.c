@@ -1,9 +1,9 @@
 /* ref.c: ref's table and the memory of the host. */
 #include "backend/ref/ref.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/memory.h"
 
 static fth_err ref_open(const fth_backend *self, fth_precision precision, int threads,
                         fth_device **out) {
@@ -49,24 +49,9 @@ fth_err fth_ref_zero(fth_device *dev, void *data, int64_t bytes) {
     return FTH_OK;
 }
 
-/* Memory that could be had, what the system keeps of files included; 0 where it does not say. */
-static int64_t available_bytes(void) {
-    FILE *f = fopen("/proc/meminfo", "r");
-    char line[128];
-    long long kilobytes = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lld kB", &kilobytes) == 1) break;
-    if (f) fclose(f);
-    return (int64_t)kilobytes * 1024;
-}
-
 fth_err fth_ref_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
     (void)dev;
-    int64_t page = sysconf(_SC_PAGESIZE);
-    *total_bytes = page * sysconf(_SC_PHYS_PAGES);
-    *free_bytes = available_bytes();
-    if (*free_bytes == 0) *free_bytes = page * sysconf(_SC_AVPHYS_PAGES);
-    return FTH_OK;
+    return fth_memory_under("", free_bytes, total_bytes);
 }
 
 static const fth_backend ref_backend = {
