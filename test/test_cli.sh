@@ -25,6 +25,11 @@ expect 2 "$fathom" demo --out new/demo --pair en-xx
 [ ! -e new ] || { echo "test_cli: a failed demo left a folder" >&2; exit 1; }
 expect 1 sh -c "'$fathom' --help > /dev/full"
 says err 'fathom: standard output: cannot write: No space left on device'
+# without one of the standard files: an error where it is used, and no other file in its place
+expect 1 timeout -s KILL 20 sh -c "'$fathom' score bleu --ref '$0' <&-"
+says err 'fathom: standard input: cannot read: Bad file descriptor'
+expect 1 timeout -s KILL 20 sh -c "'$fathom' --version >&-"
+expect 0 timeout -s KILL 20 sh -c "'$fathom' corpus --out phrases --sentences 50 --valid 5 --test 5 <&- 2>&-"
 
 verbs=$(sed -n 's/^VERB(\([a-z_]*\),.*/\1/p' "$here/../src/cli/verbs.def")
 for verb in $verbs; do

@@ -46,9 +46,19 @@ static int start_thread(int *pipe_end) {
     return failed || pthread_detach(thread);
 }
 
+/* Whoever was started without one of the three standard files must not get another file in its place: text for
+ * stderr would go into a log, and input be read from the pipe below. Opened the wrong way round, so that using
+ * it is an error. */
+static void fill_standard_files(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 void fth_guard(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     static int ends[2]; /* the thread reads it when this function is long over */
+    fill_standard_files();
     if (pipe2(ends, O_CLOEXEC) != 0) return;
     to_guard = ends[1];
     if (start_thread(&ends[0])) return;
