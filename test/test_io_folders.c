@@ -407,7 +407,7 @@ static void state_round_trip(void **state) {
     s.alpha = 0.1;
     s.tokens = 1234567890123;
     s.wall = 1.0 / 3.0;
-    s.config_hash = UINT64_MAX;
+    s.data_hash = UINT64_MAX;
     fth_file_sums_add(&sums, "config.json", (fth_st_sum){12, 0xdeadbeef});
     const double scores[] = {NAN, INFINITY, -INFINITY, 27.25};
     PATH(path, *state, "state.json");
@@ -419,7 +419,7 @@ static void state_round_trip(void **state) {
         assert_ok(fth_train_state_read(path, &back, &sums_back));
         assert_true(isnan(scores[i]) ? isnan(back.best_score) : back.best_score == scores[i]);
         assert_true(back.alpha == s.alpha && back.wall == s.wall);
-        assert_true(back.loss_scale == s.loss_scale && back.config_hash == s.config_hash);
+        assert_true(back.loss_scale == s.loss_scale && back.data_hash == s.data_hash);
         assert_int_equal(back.update, s.update);
         assert_int_equal(back.tokens, s.tokens);
         assert_int_equal(back.epoch + back.position + back.seed + back.rng_counter,

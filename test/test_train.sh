@@ -73,6 +73,28 @@ refuses 2 "is a checkpoint of a training" "$fathom" average whole/checkpoints/la
 refuses 2 "is a run; name a model in it" "$fathom" generate whole --input text/test.en
 refuses 2 "restore-file" $train --save-dir whole --restore-file again/checkpoints/last
 
+# ---- text that another tokenizer has cut, or none that is there ----
+expect 0 "$fathom" prepare --train-src text/train.de --train-tgt text/train.en \
+    --valid-src text/valid.de --valid-tgt text/valid.en --vocab-size 200 --model-type unigram --out other
+refuses 2 "other: was cut into tokens by another tokenizer than that of whole/checkpoints/last" \
+    "$fathom" evaluate whole/checkpoints/last other
+refuses 2 "another tokenizer than that of" \
+    "$fathom" probe gradnorm whole/checkpoints/last --data other --sentences 5 --out x.csv
+expect 0 "$fathom" train other --config whole/config.yaml --save-dir other-words --max-update 1 \
+    --restore-file whole/checkpoints/last
+grep -q 'another tokenizer than that of' err || fail "weights of another tokenizer: $(cat err)"
+cp -r data moved
+expect 0 "$fathom" train moved --config whole/config.yaml --save-dir again --max-update 31
+cp other/* moved
+refuses 2 "is not the data set that again was begun with" \
+    "$fathom" train moved --config whole/config.yaml --save-dir again --max-update 32
+cp data/* moved
+head -c 100 data/tokenizer.model > moved/tokenizer.model
+refuses 2 "tokenizer.model: its hash is" \
+    "$fathom" train moved --config whole/config.yaml --save-dir new
+rm moved/tokenizer.model
+refuses 2 "moved/tokenizer.model" "$fathom" train moved --config whole/config.yaml --save-dir new
+
 # ---- generation into what is there already ----
 echo old > target
 ln -s target link

@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "data/folder.h"
 #include "train/evaluate.h"
+#include "train/fits.h"
 #include "train/weights.h"
 
 #define EVALUATE_OPTIONS(X)                                                                        \
@@ -39,23 +40,6 @@ static int split_of(const char *name) {
     return strcmp(name, "train") == 0   ? FTH_TRAIN
            : strcmp(name, "valid") == 0 ? FTH_VALID
                                         : FTH_TEST;
-}
-
-/* The data must have been made with the vocabulary of the model. */
-static fth_err check_data(const work *w, const char *path) {
-    const fth_config *c = &w->model.config;
-    int32_t tgt = w->data->side[w->data->n_sides - 1].vocab;
-    if (c->arch == FTH_ENC)
-        return fth_fail(FTH_BAD_INPUT, "%s: enc models are not evaluated on data sets", path);
-    if (c->arch == FTH_ENCDEC && w->data->n_sides != 2)
-        return fth_fail(FTH_BAD_INPUT, "%s: has one side, an encdec model needs two", path);
-    if (tgt != c->tgt_vocab)
-        return fth_fail(FTH_BAD_INPUT, "%s: has a target vocabulary of %d, the model of %d", path,
-                        tgt, c->tgt_vocab);
-    if (c->arch == FTH_ENCDEC && w->data->side[0].vocab != c->src_vocab)
-        return fth_fail(FTH_BAD_INPUT, "%s: has a source vocabulary of %d, the model of %d", path,
-                        w->data->side[0].vocab, c->src_vocab);
-    return FTH_OK;
 }
 
 /* Blocks are of language models. */
@@ -100,7 +84,9 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
     FTH_TRY(fth_folder_open(&w->folder, data));
     FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
-    FTH_TRY(check_data(w, data));
+    if (w->model.config.arch == FTH_ENC)
+        return fth_fail(FTH_BAD_INPUT, "%s: enc models are not evaluated on data sets", folder);
+    FTH_TRY(fth_fits(&w->model.config, folder, &w->folder, w->data));
     FTH_TRY(check_blocks(&w->model.config, o, groups, n));
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, o->quantize));

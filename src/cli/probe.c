@@ -171,6 +171,7 @@ static fth_err draw(call *c) {
     fth_err err =
         folder ? fth_model_dir_open(folder, &dir) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
     fth_probe_draw how = {.data = o->data,
+                          .model = folder,
                           .split = split_of(o->split),
                           .sentences = o->sentences,
                           .seed = (uint64_t)o->seed};

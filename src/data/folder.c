@@ -1,6 +1,7 @@
 #include "data/folder.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,9 +90,14 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
     return err;
 }
 
+/* Tokenizer file i of the data set, as it is called in any folder. malloc'd; NULL when out of memory. */
+static char *tokenizer_in(const char *folder, const fth_folder *f, size_t i) {
+    const char *part = !f->separate ? "" : i == FTH_SOURCE ? ".src" : ".tgt";
+    return fth_strdup_printf("%s/tokenizer%s.model", folder, part);
+}
+
 char *fth_folder_tokenizer_path(const fth_folder *f, int side) {
-    const char *part = !f->separate ? "" : side == FTH_SOURCE ? ".src" : ".tgt";
-    return fth_strdup_printf("%s/tokenizer%s.model", f->path, part);
+    return tokenizer_in(f->path, f, (size_t)side);
 }
 
 fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out) {
@@ -113,27 +119,74 @@ static fth_err check_vocab(const fth_folder *f, int side, const fth_dataset *d) 
                     d->path, d->side[side].vocab, side, size);
 }
 
-/* The tokenizer files are those the data set was made with, byte for byte. */
-static fth_err check_tokenizer_file(const fth_folder *f, size_t i) {
+static const char *expected_hash(const fth_folder *f, size_t i) {
     const json_t *entry = json_array_get(json_object_get(f->json, "tokenizers"), i);
-    const char *expected = json_string_value(json_object_get(entry, "hash"));
-    char *path = fth_folder_tokenizer_path(f, (int)i), *data = NULL, hash[20];
+    const char *hash = json_string_value(json_object_get(entry, "hash"));
+    return hash ? hash : "nothing";
+}
+
+enum { HASH_TEXT = 20 };
+
+static fth_err hash_of(const char *path, char text[HASH_TEXT]) {
+    char *data = NULL;
     size_t size = 0;
-    fth_err err = path ? fth_file_read(path, &data, &size)
-                       : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
-    if (err == FTH_OK) {
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)fth_hash64(data, size));
-        if (!expected || strcmp(hash, expected) != 0)
-            err = fth_fail(FTH_BAD_INPUT, "%s: its hash is %s and dataset.json says %s", path, hash,
-                           expected ? expected : "nothing");
-    }
-    free(path);
+    FTH_TRY(fth_file_read(path, &data, &size));
+    snprintf(text, HASH_TEXT, "%016llx", (unsigned long long)fth_hash64(data, size));
     free(data);
+    return FTH_OK;
+}
+
+static fth_err check_tokenizer_file(const fth_folder *f, size_t i) {
+    char *path = tokenizer_in(f->path, f, i), hash[HASH_TEXT];
+    fth_err err =
+        path ? hash_of(path, hash) : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
+        err = fth_fail(FTH_BAD_INPUT, "%s: its hash is %s and dataset.json says %s", path, hash,
+                       expected_hash(f, i));
+    free(path);
     return err;
 }
 
-fth_err fth_folder_check(const fth_folder *f) {
+fth_err fth_folder_check_tokenizers(const fth_folder *f) {
     for (size_t i = 0; i < 1 + (size_t)f->separate; i++) FTH_TRY(check_tokenizer_file(f, i));
+    return FTH_OK;
+}
+
+static bool has_tokenizer(const char *model) {
+    return fth_folder_has(model, "tokenizer.model") ||
+           fth_folder_has(model, "tokenizer.src.model") ||
+           fth_folder_has(model, "tokenizer.tgt.model");
+}
+
+fth_err fth_folder_check_model(const fth_folder *f, const char *model) {
+    for (size_t i = 0; i < 1 + (size_t)f->separate && has_tokenizer(model); i++) {
+        char *path = tokenizer_in(model, f, i), hash[HASH_TEXT] = "";
+        fth_err err = path ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", model);
+        if (err == FTH_OK && fth_file_exists(path)) err = hash_of(path, hash);
+        if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
+            err = fth_fail(FTH_BAD_INPUT,
+                           "%s: was cut into tokens by another tokenizer than that of %s; fathom "
+                           "prepare --tokenizer takes the model's",
+                           f->path, model);
+        free(path);
+        FTH_TRY(err);
+    }
+    return FTH_OK;
+}
+
+uint64_t fth_folder_hash(const fth_folder *f) {
+    uint64_t hash = 0;
+    for (int k = 0; k < 2; k++) {
+        const json_t *part = json_object_get(f->json, k ? "splits" : "tokenizers");
+        char *text = json_dumps(part, JSON_SORT_KEYS | JSON_COMPACT);
+        if (text) hash = hash * 31 + fth_hash64(text, strlen(text));
+        free(text);
+    }
+    return hash;
+}
+
+fth_err fth_folder_check(const fth_folder *f) {
+    FTH_TRY(fth_folder_check_tokenizers(f));
     for (int split = 0; split < FTH_N_SPLITS; split++) {
         fth_dataset *d = NULL;
         if (!f->has_split[split]) continue;

@@ -44,7 +44,17 @@ fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out)
 /* Its path, malloc'd; NULL when out of memory. */
 char *fth_folder_tokenizer_path(const fth_folder *f, int side);
 
+/* The tokenizer files are those that the data set was made with, byte for byte. */
+fth_err fth_folder_check_tokenizers(const fth_folder *f);
+
+/* A model folder has the tokenizers that the data set was made with, or none at all. */
+fth_err fth_folder_check_model(const fth_folder *f, const char *model);
+
 /* Every split (data/dataset.h), the tokenizers, and that they belong together. */
 fth_err fth_folder_check(const fth_folder *f);
+
+/* Tells data sets apart: of the tokenizers and of what was counted in the splits, wherever it lies and whatever
+ * it was made of. */
+uint64_t fth_folder_hash(const fth_folder *f);
 
 #endif

@@ -33,7 +33,7 @@ static const struct key_row {
     {"alpha", REAL, AT(alpha)},
     {"tokens", COUNTER, AT(tokens)},
     {"wall", REAL, AT(wall)},
-    {"config_hash", HASH, AT(config_hash)},
+    {"data_hash", HASH, AT(data_hash)},
 };
 
 enum { N_KEYS = COUNT(keys) + 2 }; /* files and crc32 too */

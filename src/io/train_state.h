@@ -23,10 +23,11 @@ typedef struct fth_train_state {
     int64_t best_update; /* the update it was reached at */
     int64_t patience;    /* validations since then */
     double loss_scale;
-    double alpha;         /* of the last update; 1 for methods without a schedule */
-    int64_t tokens;       /* target tokens trained on */
-    double wall;          /* seconds of training */
-    uint64_t config_hash; /* of the resolved configuration, whatever the trainer counts to it */
+    double alpha;   /* of the last update; 1 for methods without a schedule */
+    int64_t tokens; /* target tokens trained on */
+    double wall;    /* seconds of training */
+    uint64_t
+        data_hash; /* tells whether training goes on with the data set it began with (data/folder.h) */
 } fth_train_state;
 
 /* A run that has not begun: version of this program, epoch 1, no best score, scale and alpha 1. */

@@ -6,6 +6,7 @@
 #include "data/folder.h"
 #include "data/shuffle.h"
 #include "io/safetensors.h"
+#include "train/fits.h"
 #include "train/trainer.h"
 
 /* ---- walking ---- */
@@ -91,21 +92,6 @@ typedef struct matrices {
     int64_t n, width[2]; /* by side */
     int32_t *src, *tgt_in, *tgt_out;
 } matrices;
-
-static fth_err check_data(const fth_dataset *data, const fth_config *c) {
-    if (c->arch == FTH_ENC)
-        return fth_fail(FTH_USAGE, "--data %s: an enc model is probed with --batch", data->path);
-    if (c->arch == FTH_ENCDEC && data->n_sides != 2)
-        return fth_fail(FTH_BAD_INPUT, "%s: has one side, an encdec model needs two", data->path);
-    int32_t tgt = data->side[data->n_sides - 1].vocab;
-    if (tgt != c->tgt_vocab)
-        return fth_fail(FTH_BAD_INPUT, "%s: has a target vocabulary of %d, the model of %d",
-                        data->path, tgt, c->tgt_vocab);
-    if (c->arch == FTH_ENCDEC && data->side[0].vocab != c->src_vocab)
-        return fth_fail(FTH_BAD_INPUT, "%s: has a source vocabulary of %d, the model of %d",
-                        data->path, data->side[0].vocab, c->src_vocab);
-    return FTH_OK;
-}
 
 /* Numbers of `wanted` sentences that the model's positions hold, in drawn order. */
 static fth_err choose(const fth_dataset *data, const fth_config *c, const fth_probe_draw *draw,
@@ -193,7 +179,9 @@ fth_err fth_probe_set_draw(const fth_probe_draw *draw, const fth_config *c, cons
                                     (long long)draw->sentences);
     if (err == FTH_OK) err = fth_folder_open(&folder, draw->data);
     if (err == FTH_OK) err = fth_folder_split(&folder, draw->split, &data);
-    if (err == FTH_OK) err = check_data(data, c);
+    if (err == FTH_OK && c->arch == FTH_ENC)
+        err = fth_fail(FTH_USAGE, "--data %s: an enc model is probed with --batch", draw->data);
+    if (err == FTH_OK) err = fth_fits(c, draw->model, &folder, data);
     if (err == FTH_OK) err = choose(data, c, draw, chosen);
     if (err == FTH_OK) err = fill_matrices(data, c, chosen, &m);
     if (err == FTH_OK) err = write_matrices(&m, c, path);

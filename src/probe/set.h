@@ -29,8 +29,9 @@ fth_err fth_probe_set_next(fth_probe_set *s, bool *more);
 
 /* How sentences are drawn. */
 typedef struct fth_probe_draw {
-    const char *data; /* data set folder */
-    int split;        /* FTH_TRAIN, ... */
+    const char *data;  /* data set folder */
+    const char *model; /* model folder */
+    int split;         /* FTH_TRAIN, ... */
     int64_t sentences;
     uint64_t seed;
 } fth_probe_draw;

@@ -102,6 +102,7 @@ fth_err fth_run_batcher(const fth_run_spec *s, const fth_dataset *data, fth_batc
 static fth_err open_data(run *r) {
     const fth_run_spec *s = r->spec;
     FTH_TRY(fth_folder_open(&r->folder, s->data));
+    FTH_TRY(fth_folder_check_tokenizers(&r->folder));
     FTH_TRY(fth_folder_split(&r->folder, FTH_TRAIN, &r->train));
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
     return fth_run_batcher(s, r->train, &r->batcher);
@@ -201,13 +202,6 @@ static fth_err profile(run *r) {
     return err;
 }
 
-static fth_err start_fresh(run *r) {
-    if (r->spec->restore_file[0]) return load_weights_of(r, r->spec->restore_file);
-    fth_err err = fth_trainer_draw(&r->trainer, r->spec->recipe.seed);
-    if (err == FTH_OK && fth_profile_wanted(&r->model)) err = profile(r);
-    return err;
-}
-
 static void warn(void *context, const char *text) {
     run *r = context;
     fth_log_warn(r->log, "%s", text);
@@ -216,7 +210,24 @@ static void warn(void *context, const char *text) {
     fth_run_log_write(&r->lines, line);
 }
 
+static fth_err start_fresh(run *r) {
+    const char *weights = r->spec->restore_file;
+    if (weights[0]) {
+        if (fth_folder_check_model(&r->folder, weights) != FTH_OK) warn(r, fth_error_message());
+        return load_weights_of(r, weights);
+    }
+    fth_err err = fth_trainer_draw(&r->trainer, r->spec->recipe.seed);
+    if (err == FTH_OK && fth_profile_wanted(&r->model)) err = profile(r);
+    return err;
+}
+
 static fth_err resume(run *r, const fth_checkpoint *c) {
+    if (c->state.data_hash != fth_folder_hash(&r->folder))
+        return fth_fail(
+            FTH_BAD_CONFIG,
+            "%s: is not the data set that %s was begun with, or was made anew from other "
+            "text; use another --save-dir",
+            r->spec->data, r->spec->save_dir);
     r->state = c->state;
     r->position = (fth_position){.epoch = c->state.epoch,
                                  .window = c->state.window,
@@ -256,6 +267,7 @@ static void warn_of_limit(run *r) {
 static fth_err start(run *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
+    r->state.data_hash = fth_folder_hash(&r->folder);
     r->position = FTH_FIRST_POSITION;
     FTH_TRY(fth_checkpoint_clean(r->checkpoints));
     fth_checkpoint *c = NULL;
