@@ -98,7 +98,7 @@ refuses() {
 refuses '--beam 2: train does not use it, only generate' 'train --beam 2'
 refuses '--quantize int8: train does not use it, only generate' 'train --quantize int8'
 refuses '--updates 2: generate does not use it, only train' 'generate --updates 2'
-refuses '--sentence-length 5: gemm does not use it, only train generate' 'gemm --sentence-length 5'
+refuses '--sentence-length 5: gemm does not use it, only train and generate' 'gemm --sentence-length 5'
 refuses '--d-model 32: gemm has no model, only --shape' 'gemm --d-model 32'
 refuses '--d-model 32: MODEL has its own shape' 'generate model --d-model 32'
 refuses '--vocab 50: MODEL has its own vocabulary' 'generate model --vocab 50'

@@ -229,7 +229,7 @@ static void says_what_is_wrong(void **state) {
         {"bleu --ref two --hyp two --paired", "--paired: takes two or more --hyp"},
         {"chrf --ref two --hyp two --stem", "--stem: chrf does not use it, only rouge"},
         {"rouge --ref two --hyp two --confidence",
-         "--confidence: rouge does not use it, only bleu multi-bleu chrf ter"},
+         "--confidence: rouge does not use it, only bleu, multi-bleu, chrf and ter"},
         {"bleu --ref two --hyp two --tokenize 14a", "14a"},
         {"bleu --ref two --hyp two --smooth-value 3",
          "--smooth-value 3: needs --smooth-method floor"},

@@ -34,15 +34,26 @@ fth_err fth_refuse_group(const fth_option_group *group, const char *rule) {
     return FTH_OK;
 }
 
+/* " a b c " as "a, b and c". */
+static void list_parts(const char *parts, char *out, size_t size) {
+    size_t used = 0;
+    for (const char *at = parts + 1, *end; (end = strchr(at, ' ')); at = end + 1) {
+        const char *between = at == parts + 1 ? "" : end[1] ? ", " : " and ";
+        const int n = snprintf(out + used, size - used, "%s%.*s", between, (int)(end - at), at);
+        if (n < 0 || (size_t)n >= size - used) return;
+        used += (size_t)n;
+    }
+}
+
 fth_err fth_check_uses(const fth_option_group *groups, size_t n, const fth_option_use *uses,
                        size_t n_uses, const char *part) {
-    char word[32], rule[160];
+    char word[32], list[120] = "", rule[200];
     snprintf(word, sizeof word, " %s ", part);
     for (size_t i = 0; i < n_uses; i++) {
         const char *parts = uses[i].parts;
         if (strstr(parts, word)) continue;
-        snprintf(rule, sizeof rule, "%s does not use it, only%.*s", part, (int)strlen(parts) - 1,
-                 parts);
+        list_parts(parts, list, sizeof list);
+        snprintf(rule, sizeof rule, "%s does not use it, only %s", part, list);
         FTH_TRY(fth_refuse_option(groups, n, uses[i].field, rule));
     }
     return FTH_OK;

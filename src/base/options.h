@@ -107,7 +107,11 @@ typedef struct fth_option_group {
     typedef struct type {                                                                          \
         LINES(FTH_OPTION_FIELD)                                                                    \
     } type;                                                                                        \
-    static inline fth_option_group type##_group(type *values) {                                    \
+    FTH_OPTION_GROUP(type##_group, type, title, LINES)
+
+/* A group of a struct that is there already: of the same fields, with other defaults say. */
+#define FTH_OPTION_GROUP(function, type, title, LINES)                                             \
+    static inline fth_option_group function(type *values) {                                        \
         typedef type options_here;                                                                 \
         static const fth_option table[] = {LINES(FTH_OPTION_ROW)};                                 \
         return (fth_option_group){title, table, sizeof table / sizeof *table, values, NULL, NULL}; \

@@ -61,8 +61,10 @@ static void print_cpu(bool json) {
 }
 
 static fth_err print_peaks(const char *name, int threads, bool json, double peaks[FTH_N_UNITS]) {
-    printf(json ? ", \"threads\": %d, \"peaks\": [" : "peaks of %d threads, in G operations/s:\n",
-           threads);
+    if (json)
+        printf(", \"threads\": %d, \"peaks\": [", threads);
+    else
+        printf("peaks of %d thread%s, in G operations/s:\n", threads, threads == 1 ? "" : "s");
     const char *comma = "";
     for (int u = 0; u < FTH_N_UNITS; u++) {
         const bool wanted = is_unit_wanted((fth_unit)u, name);

@@ -179,8 +179,8 @@ static fth_err report(bench *b) {
                b->device->threads);
         return FTH_OK;
     }
-    printf("%.1f M parameters on %s, %d threads\n", parameters / 1e6, b->device->backend->name,
-           b->device->threads);
+    printf("%.1f M parameters on %s, %d thread%s\n", parameters / 1e6, b->device->backend->name,
+           b->device->threads, b->device->threads == 1 ? "" : "s");
     printf("%.1f tokens/s, %.2f ms/batch (median of %lld) of %lld sentences, beam %lld\n",
            (double)b->tokens / median, 1e3 * median, (long long)n, (long long)b->o->batch,
            (long long)b->o->beam);

@@ -110,8 +110,8 @@ static fth_err report(bench *b) {
         printf("}\n");
         return FTH_OK;
     }
-    printf("%.1f M parameters on %s, %d threads\n", parameters / 1e6, b->device->backend->name,
-           b->device->threads);
+    printf("%.1f M parameters on %s, %d thread%s\n", parameters / 1e6, b->device->backend->name,
+           b->device->threads, b->device->threads == 1 ? "" : "s");
     printf("%.0f tokens/s, %.1f ms/update (median of %lld), %.1f GFLOP/s\n", tokens / median,
            1e3 * median, (long long)n, flops / median / 1e9);
     printf("memory: planned %.1f MiB, measured %.1f MiB; start-up %.2f s\n", planned / 1048576,

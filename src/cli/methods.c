@@ -10,16 +10,14 @@
     X(BOOL, markdown, "false", FTH_ANY, "print all of them as Markdown (doc/methods.md)")
 FTH_OPTIONS(methods_options, "methods", METHODS_OPTIONS)
 
-static bool exports(const fth_method *m) {
-    return strncmp(m->export_to, "plain Post-LN", 13) == 0 || strstr(m->export_to, "is plain");
-}
-
 static void list(void) {
-    printf("%-13s %-7s %s\n", "id", "exports", "equation");
+    printf("%-13s %-5s %s\n", "id", "folds", "equation");
     for (const fth_method *const *m = fth_methods(); *m; m++)
-        printf("%-13s %-7s %s\n", (*m)->id, exports(*m) ? "yes" : "no", (*m)->equation);
-    printf("\n%s is the default. \"fathom methods ID\" explains one, with its options.\n",
-           FTH_DEFAULT_METHOD);
+        printf("%-13s %-5s %s\n", (*m)->id, (*m)->fold ? "yes" : "no", (*m)->equation);
+    printf(
+        "\n%s is the default. folds: fathom fold makes plain Post-LN of it. \"fathom methods ID\" "
+        "explains one, with its options.\n",
+        FTH_DEFAULT_METHOD);
 }
 
 static void explain(const fth_method *m) {
@@ -27,7 +25,7 @@ static void explain(const fth_method *m) {
     printf("  paper       %s\n", m->paper);
     printf("  equation    %s\n", m->equation);
     printf("  parameters  %s beyond those of a plain Transformer\n", m->extra);
-    printf("  export      %s\n", m->export_to);
+    printf("  fold        %s\n", m->export_to);
     printf("  training    %s\n", m->advice);
     if (!m->options) {
         printf("\nIt takes no options.\n");
@@ -45,7 +43,7 @@ static void markdown(void) {
     printf(
         "# Methods\n\nMade by `fathom methods --markdown`. `G` is a sub-layer, `D` dropout, `LN` "
         "layer normalisation, `x` the residual stream.\n\n"
-        "| id | equation | extra parameters | export to plain Post-LN |\n"
+        "| id | equation | extra parameters | fold to plain Post-LN |\n"
         "| --- | --- | --- | --- |\n");
     for (const fth_method *const *m = fth_methods(); *m; m++)
         printf("| `%s` | `%s` | %s | %s |\n", (*m)->id, (*m)->equation, (*m)->extra,

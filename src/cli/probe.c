@@ -347,7 +347,8 @@ static fth_err probe(call *c, const fth_device_options *d, bool update_given) {
 fth_err fth_verb_probe(int argc, char **argv) {
     probe_options options;
     fth_device_options device;
-    fth_option_group groups[] = {probe_options_group(&options), fth_device_options_group(&device)};
+    fth_option_group groups[] = {probe_options_group(&options),
+                                 fth_cpu_device_options_group(&device)};
     fth_str summary = {0};
     fth_err err = fth_str_addf(&summary, "Measures what happens inside of models on a fixed set of "
                                          "sentences and writes it as CSV; into a folder, with "
@@ -359,10 +360,9 @@ fth_err fth_verb_probe(int argc, char **argv) {
                                      "may be a run: its newest checkpoint, or all of them for "
                                      "update and trajectory. doc/probe.md has examples.");
     if (err != FTH_OK) return err;
-    const fth_usage usage = {
-        "fathom probe",
-        "WHAT (MODEL... (--batch FILE | --data DATASET) | --from F.csv|DIR) --out F.csv|DIR",
-        summary.text, 1, -1};
+    const fth_usage usage = {"fathom probe",
+                             "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR",
+                             summary.text, 1, -1};
     fth_parsed parsed;
     bool done;
     err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
@@ -372,7 +372,6 @@ fth_err fth_verb_probe(int argc, char **argv) {
                   .models = parsed.positionals + 1,
                   .n = (int32_t)parsed.n_positionals - 1};
         fth_log_init(&c.log, stderr, false);
-        if (!fth_option_was_set(groups, 2, "device")) device.device = "cpu";
         err = fth_analysis_find(parsed.positionals[0], &c.what);
         if (err == FTH_OK) err = probe(&c, &device, fth_option_was_set(groups, 2, "update"));
         if (c.temporary && c.batch) unlink(c.batch);

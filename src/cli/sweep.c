@@ -175,7 +175,8 @@ static void print_runs(const sweep *s) {
         for (size_t k = 0; k < run->n_words; k++) printf(" %s", run->words[k]);
         printf("\n");
     }
-    fprintf(stderr, "%zu runs, %zu lines of the table\n", s->grid.n, s->grid.rows);
+    fprintf(stderr, "%zu run%s, %zu line%s of the table\n", s->grid.n, s->grid.n == 1 ? "" : "s",
+            s->grid.rows, s->grid.rows == 1 ? "" : "s");
 }
 
 /* ---- running ---- */

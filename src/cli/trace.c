@@ -76,19 +76,19 @@ fth_err fth_verb_trace(int argc, char **argv) {
     trace_options options;
     fth_device_options device;
     fth_optimiser_options optimiser;
-    fth_option_group groups[] = {trace_options_group(&options), fth_device_options_group(&device),
+    fth_option_group groups[] = {trace_options_group(&options),
+                                 fth_cpu_device_options_group(&device),
                                  fth_optimiser_options_group(&optimiser)};
     const fth_usage usage = {
         "fathom trace", "MODEL --batch FILE --out FILE",
         "Writes loss, logits, hidden states and the gradient of every parameter for one batch, "
         "with every dropout off: the way to compare with another implementation, number by "
-        "number. Without --device it runs on the CPU.",
+        "number.",
         1, 1};
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, 3, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
-        if (!fth_option_was_set(groups, 3, "device")) device.device = "cpu";
         fth_recipe recipe;
         err = check_optimiser(groups, 3);
         if (err == FTH_OK) err = fth_recipe_from_options(&optimiser, &recipe);
