@@ -71,6 +71,15 @@ static void lines_of_all_kinds(void **state) {
         }
 }
 
+/* Zeros behind the last member, as on a tape. */
+static void fill_up(const char *path) {
+    static const char zeros[100000];
+    FILE *f = fopen(path, "ab");
+    assert_non_null(f);
+    assert_int_equal(fwrite(zeros, 1, sizeof zeros, f), sizeof zeros);
+    assert_int_equal(fclose(f), 0);
+}
+
 static void several_files_are_one_text(void **state) {
     char a[512], b[512], c[512], out[256];
     PATH(a, *state, "a");
@@ -79,6 +88,7 @@ static void several_files_are_one_text(void **state) {
     put_text(a, "1\n2"); /* the line ends with the file */
     put_gzip(b, "3\n", "wb");
     put_gzip(b, "4\n5\n", "ab"); /* a second member */
+    fill_up(b);
     put_zstd(c, "6\n");
     fth_text_file files[] = {{a, "a"}, {b, "b"}, {c, "c"}};
     assert_ok(read_all(files, 3, out, sizeof out));
@@ -138,6 +148,10 @@ static void bad_files_are_named(void **state) {
         put_bytes(path, cases[i].text, cases[i].size);
         assert_failed(read_all(&file, 1, out, sizeof out), cases[i].code, cases[i].words);
     }
+    fth_text_file inside = {path, "inside"};
+    strcat(path, "/x"); /* a file in the place of a folder */
+    assert_failed(read_all(&inside, 1, out, sizeof out), FTH_NOT_FOUND,
+                  (const char *[]){"inside", "Not a directory", NULL});
     fth_text_file folder = {*state, "folder"};
     assert_failed(read_all(&folder, 1, out, sizeof out), FTH_BAD_INPUT,
                   (const char *[]){"folder", NULL});

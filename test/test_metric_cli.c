@@ -152,6 +152,10 @@ static void prints_json(void **state) {
         json_string_value(json_object_get(o, "signature")),
         "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:fathom-" FATHOM_VERSION);
     json_decref(o);
+    o = json_of("bleu --ref ref --hyp hyp --json --smooth-method floor --smooth-value 1e300");
+    const char *long_one = json_string_value(json_object_get(o, "signature"));
+    assert_non_null(strstr(long_one, ".00]|version:fathom-"));
+    json_decref(o);
     o = json_of("wer --ref ref --hyp hyp --json");
     assert_true(number_at(o, "score", NULL) == 2.0 / 7 && number_at(o, "hits", NULL) == 5);
     assert_true(number_at(o, "substitutions", NULL) == 2 && number_at(o, "insertions", NULL) == 0);

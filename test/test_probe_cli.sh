@@ -65,7 +65,7 @@ refused 2 "cannot be given with --data" "$fathom" probe gradnorm "$model" --batc
 refused 2 "\-\-out" "$fathom" probe gradnorm "$model" --batch "$batch"
 refused 2 "no-folder is no folder" "$fathom" probe gradnorm "$model" --batch "$batch" --out no-folder/x.csv
 refused 2 "must be odd" "$fathom" probe surface "$model" --batch "$batch" --grid 4 --out x.csv
-for option in '--grid 5: .*surface and trajectory' '--proj angle: .*trajectory' '--init m: .*update trajectory' \
+for option in '--grid 5: .*surface and trajectory' '--proj angle: .*trajectory' '--init m: .*update and trajectory' \
     '--embedding: .*similarity' '--split test: needs --data' '--sentences 5: needs --data'; do
     # shellcheck disable=SC2086
     refused 2 "fathom: $option" "$fathom" probe gradnorm "$model" --batch "$batch" ${option%%:*} --out x.csv

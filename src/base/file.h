@@ -9,6 +9,10 @@
 
 #include "base/error.h"
 
+/* "PATH: cannot DOING: REASON", the reason from errno. FTH_NOT_FOUND where there can be no such path, FTH_BAD_INPUT
+ * for a folder in the place of a file, FTH_IO otherwise. */
+fth_err fth_fail_path(const char *doing, const char *path);
+
 /* Reads all of a file (or pipe). *data is malloc'd and has a NUL after its size bytes.
  * FTH_NOT_FOUND when there is none, FTH_IO otherwise; the message has path and reason. */
 fth_err fth_file_read(const char *path, char **data, size_t *size);

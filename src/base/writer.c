@@ -17,10 +17,7 @@
 enum { HELD_BYTES = 64 << 10, WRITE_BYTES = 1 << 20 };
 
 static fth_err fail_write(const char *path) {
-    fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND
-                   : errno == EISDIR                   ? FTH_BAD_INPUT
-                                                       : FTH_IO;
-    return fth_fail(code, "%s: cannot write: %s", path, strerror(errno));
+    return fth_fail_path("write", path);
 }
 
 /* open() and not mkstemp(), so that the user's umask decides who may read the result. */

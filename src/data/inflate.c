@@ -70,8 +70,7 @@ fth_err fth_inflate_new(const char *path, const char *name, fth_inflate **out) {
     f->fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                                    : open(path, O_RDONLY | O_CLOEXEC);
     if (f->fd < 0) {
-        err = fth_fail(errno == ENOENT ? FTH_NOT_FOUND : FTH_IO, "%s: cannot open: %s", name,
-                       strerror(errno));
+        err = fth_fail_path("open", name);
         goto fail;
     }
     if (fstat(f->fd, &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -104,10 +103,18 @@ static fth_err cut_short(const fth_inflate *f) {
     return fth_fail(FTH_BAD_INPUT, "%s: the compressed file is cut short", f->name);
 }
 
+/* Tapes and some programs fill a file up with zeros behind its last member. */
+static void skip_zeros(fth_inflate *f) {
+    while (f->at < f->n && f->packed[f->at] == 0) f->at++;
+}
+
 /* Unpacks what there is; *got may be 0 before the end. A file may be several members in a row. */
 static fth_err unpack_gzip(fth_inflate *f, void *data, size_t size, size_t *got) {
-    if (!f->open_part && inflateReset(&f->gzip) != Z_OK)
-        return fth_fail(FTH_FAILED, "%s: zlib failed", f->name);
+    if (!f->open_part) {
+        skip_zeros(f);
+        if (f->at == f->n) return FTH_OK;
+        if (inflateReset(&f->gzip) != Z_OK) return fth_fail(FTH_FAILED, "%s: zlib failed", f->name);
+    }
     f->open_part = 1;
     f->gzip.next_in = f->packed + f->at;
     f->gzip.avail_in = (uInt)(f->n - f->at);

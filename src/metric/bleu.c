@@ -124,7 +124,7 @@ fth_err fth_bleu_corpus(const fth_pairs *c, const fth_bleu_options *o, fth_bleu 
 
 fth_err fth_bleu_signature(const fth_sig *sig, const fth_bleu_options *o, fth_str *out) {
     bool has_value = o->smooth == FTH_SMOOTH_FLOOR || o->smooth == FTH_SMOOTH_ADD_K;
-    char value[32] = "", parts[128];
+    char value[320] = "", parts[448]; /* a double of 308 digits */
     if (has_value) snprintf(value, sizeof value, "[%.2f]", smooth_value(o));
     snprintf(parts, sizeof parts, "case:%s|eff:%s|tok:%s|smooth:%s%s",
              o->lowercase ? "lc" : "mixed", o->effective_order ? "yes" : "no",
