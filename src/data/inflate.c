@@ -9,6 +9,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 
 enum { PACKED_BYTES = 1 << 17 };
