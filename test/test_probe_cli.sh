@@ -162,6 +162,8 @@ sed 's/"step": 4/"step": 0/' a/checkpoints/step-00000004/config.json >c.json
 "$fathom" init --config c.json --seed 1 --out start 2>err.txt
 "$fathom" probe update a --init start --batch "$set_file" --out given.csv >out.txt
 grep -v ^postln figures/update.csv | cmp - given.csv || fail "--init of the same start gives other numbers"
+"$fathom" probe update a/checkpoints/step-00000012 --init a/checkpoints/step-00000004 --batch "$set_file" --out late.csv >out.txt
+[ "$(cut -d, -f5 late.csv | tr '\n' ' ')" = "step 4 12 " ] || fail "--init of a checkpoint has another step: $(cat late.csv)"
 "$fathom" probe update start a/checkpoints/step-00000012 a/checkpoints/step-00000004 \
     a/checkpoints/step-00000008 --batch "$set_file" --out models.csv >out.txt
 cmp given.csv models.csv || fail "models by name give other numbers"

@@ -13,6 +13,7 @@ typedef struct fth_series {
     int64_t *step; /* [n] */
     int32_t n;
     uint64_t seed; /* of the drawn theta_0 */
+    bool given;    /* theta_0 is a model of its own, whatever step it has */
 } fth_series;
 
 /* One of the two is set: what a single model shows, or what a series of them does. */

@@ -49,6 +49,14 @@ static fth_err step_of(const char *folder, int64_t *step) {
     return FTH_OK;
 }
 
+/* The model that is given as theta_0. */
+static fth_err append_init(fth_series *s, const char *folder) {
+    int64_t step;
+    FTH_TRY(step_of(folder, &step));
+    s->given = true;
+    return append_copy(s, folder, step);
+}
+
 static fth_err set_label(fth_series *s, const char *path) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
@@ -104,7 +112,7 @@ fth_err fth_series_of_run(fth_series *s, const char *run, const char *init) {
                          : fth_fail(FTH_NO_MEMORY, "no memory for a name");
     if (err == FTH_OK && n == 0) err = fth_fail(FTH_NOT_FOUND, "%s: has no checkpoints", folder);
     if (err == FTH_OK) err = set_label(s, run);
-    if (err == FTH_OK && init) err = append_copy(s, init, 0);
+    if (err == FTH_OK && init) err = append_init(s, init);
     if (err == FTH_OK && !init && steps[0] > 0) {
         first = fth_strdup_printf("%s/step-%08lld", folder, (long long)steps[0]);
         err = first ? check_drawn(run, first) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
@@ -139,7 +147,7 @@ fth_err fth_series_of_models(fth_series *s, const char *const *folders, int32_t 
                              const char *init) {
     *s = (fth_series){0};
     fth_err err = set_label(s, folders[n - 1]);
-    if (err == FTH_OK && init) err = append_copy(s, init, 0);
+    if (err == FTH_OK && init) err = append_init(s, init);
     for (int32_t i = 0; i < n && err == FTH_OK; i++) {
         int64_t step;
         err = step_of(folders[i], &step);
