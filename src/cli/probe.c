@@ -358,7 +358,8 @@ fth_err fth_verb_probe(int argc, char **argv) {
     if (err == FTH_OK)
         err = fth_str_addf(&summary, "Several models come into one table and one figure. A MODEL "
                                      "may be a run: its newest checkpoint, or all of them for "
-                                     "update and trajectory. doc/probe.md has examples.");
+                                     "update and trajectory. doc/probe.md has examples, "
+                                     "doc/analyses.md the formulas E.1 to E.8.");
     if (err != FTH_OK) return err;
     const fth_usage usage = {"fathom probe",
                              "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR",
