@@ -37,6 +37,12 @@ if ! sanitized; then # other numbers by the same code
     verdict fine "$fathom" preflight data $model --method deepnorm --lr 0.001 --warmup-updates 40
     verdict 'will fail' "$fathom" preflight data $model $deep --method postln --lr 0.03 --warmup-updates 0 \
         --lr-scheduler inverse_sqrt_nowarmup
+    # a long warm-up saves what passes gradients down at first, and nothing else
+    verdict 'at risk' "$fathom" preflight data $model $deep --method deepnorm --lr 0.03 --warmup-updates 2000
+    grep -q 'the 2000 updates of yours' out || fail "a long warm-up is not the reason"
+    verdict 'will fail' "$fathom" preflight data $model $deep --method deepnorm --lr 0.03 --warmup-updates 50
+    verdict 'will fail' "$fathom" preflight data $model --method postln --encoder-layers 36 --decoder-layers 36 \
+        --lr 0.03 --warmup-updates 2000
 fi
 verdict 'will fail' "$fathom" preflight data $model --memory-budget 10K
 grep -q 'memory: ' out || fail "too small a budget is not the reason"
