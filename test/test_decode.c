@@ -460,6 +460,83 @@ static void picking(void **state) {
     for (int i = 0; i < 5; i++) assert_true(fabs(counts[i] / 1000.0 - exp(logp[i])) < 0.002);
 }
 
+/* However low the temperature, the best of the words that the rules leave is drawn; where they leave
+ * none, that is said. */
+static void a_low_temperature_is_greedy(void **state) {
+    (void)state;
+    static const double temperatures[] = {1e-6, 1e-30, 1e-38, 1e-45, 5e-324};
+    const float logits[] = {80, -3, 95.5f, 95, -INFINITY};
+    const int32_t order[] = {2, 3, 0, 1};
+    for (size_t t = 0; t < sizeof temperatures / sizeof *temperatures; t++) {
+        float logp[5];
+        fth_candidate scratch[5];
+        assert_true(fth_log_softmax(logits, 5, temperatures[t], logp));
+        assert_true(logp[2] == 0);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(fth_pick_random(logp, 5, 0, 0, 0.99, scratch), order[i]);
+            logp[order[i]] = -INFINITY;
+        }
+        assert_int_equal(fth_pick_random(logp, 5, 0, 0, 0.99, scratch), -1);
+    }
+}
+
+static void a_softmax_of_no_numbers(void **state) {
+    (void)state;
+    static const float bad[] = {NAN, -NAN, INFINITY};
+    for (int n = 2; n <= 40; n += 19)
+        for (int i = 0; i < 9; i++) {
+            float logits[40] = {0}, logp[40];
+            logits[n - 1] = bad[i % 3];
+            assert_false(fth_log_softmax(logits, n, i < 3 ? 1 : i < 6 ? 0.5 : 1e-38, logp));
+        }
+}
+
+/* A search says that a model gives no numbers, on each way to the words. */
+static void logits_that_are_not_finite(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu-bf16", "ref"};
+    static const int32_t prefix_offsets[] = {0, 2, 2, 3}, prefix[] = {9, 9, 3};
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
+        fth_config c = model_case_config("preln", FTH_ENCDEC);
+        model_case m;
+        model_case_init(&m, &c, devices[d], 1, 0.5, 0);
+        m.flat[m.model.params.param[fth_params_find(&m.model.params, "embed_tokens.weight")]
+                   .offset +
+               4 * c.d_model] = NAN;
+        assert_int_equal(fth_arenas_load(m.device, &m.trainer.arenas, m.flat), FTH_OK);
+        for (int way = 0; way < 8; way++) {
+            const bool forced = way & 1, sampling = way & 2, twins = way & 4;
+            fth_search_spec spec = plain_search(2);
+            spec.sampling = sampling;
+            fth_search_batch batch = {.n_sent = 3, .offsets = source_offsets, .ids = sources};
+            if (forced) batch.prefix_offsets = prefix_offsets, batch.prefix_ids = prefix;
+            const int32_t top = fth_search_top(&spec, twins ? 2 : 1, VOCAB);
+            fth_stepper *s[2] = {new_stepper(&m, 2, top), new_stepper(&m, 2, top)};
+            fth_search_result r;
+            assert_int_equal(fth_search(s, twins ? 2 : 1, VOCAB, &spec, &batch, &r), FTH_FAILED);
+            assert_non_null(strstr(fth_error_message(), "gives logits that are not finite"));
+            for (int i = 0; i < 2; i++) fth_stepper_free(s[i]);
+        }
+        model_case_fini(&m);
+    }
+}
+
+/* No word is left where none may come twice and the end may not come yet. */
+static void rules_that_leave_no_word(void **state) {
+    (void)state;
+    model_case m = search_model();
+    for (int sampling = 0; sampling < 2; sampling++) {
+        fth_search_spec spec = plain_search(2);
+        spec.sampling = sampling;
+        spec.no_repeat_ngram = 1;
+        spec.min_len = spec.max_len_b = 11;
+        fth_search_result r = search_some(&m, spec, 0, 3);
+        for (int i = 0; i < 3; i++) assert_int_equal(r.count[i], 0);
+        fth_search_result_fini(&r);
+    }
+    model_case_fini(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_equal_the_full_forward),
@@ -474,6 +551,10 @@ int main(void) {
         cmocka_unit_test(lists_of_a_gpu),
         cmocka_unit_test(words_asked_for),
         cmocka_unit_test(picking),
+        cmocka_unit_test(a_low_temperature_is_greedy),
+        cmocka_unit_test(a_softmax_of_no_numbers),
+        cmocka_unit_test(logits_that_are_not_finite),
+        cmocka_unit_test(rules_that_leave_no_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

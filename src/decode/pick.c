@@ -5,11 +5,17 @@
 
 #include "base/row.h"
 
-void fth_log_softmax(const float *logits, int32_t n, double temperature, float *out) {
-    const float scale = (float)(1 / temperature);
-    for (int32_t i = 0; i < n; i++) out[i] = logits[i] * scale;
+bool fth_log_softmax(const float *logits, int32_t n, double temperature, float *out) {
+    /* below that only the best words have a probability, and the others keep their order */
+    const float scale = (float)(1 / fmax(temperature, 1e-30));
+    float most = 0;
+    int32_t at;
+    /* less the largest, which a low temperature would make infinite */
+    if (temperature != 1) fth_row_best(logits, n, 1, &most, &at);
+    for (int32_t i = 0; i < n; i++) out[i] = (logits[i] - most) * scale;
     const float lse = fth_row_lse(out, n);
     for (int32_t i = 0; i < n; i++) out[i] -= lse;
+    return isfinite(lse);
 }
 
 int32_t fth_pick_best(const float *logp, int32_t n, int32_t wanted, double sum, int32_t from,
@@ -53,13 +59,16 @@ int32_t fth_pick_random(const float *logp, int32_t n, int32_t topk, double topp,
     for (int32_t i = 0; i < n; i++)
         if (logp[i] > -INFINITY) scratch[count++] = (fth_candidate){.sum = logp[i], .token = i};
     count = fth_sort_candidates(scratch, count, topk > 0 ? topk : count);
+    if (count == 0) return -1;
+    /* less the best one, whose own probability may be 0 as a float: rules strike words out */
+    const double best = scratch[0].sum;
     double total = 0, mass = 0;
     for (int32_t i = 0; i < count; i++) {
-        total += exp(scratch[i].sum);
-        if (topp > 0 && total >= topp) count = i + 1;
+        total += exp(scratch[i].sum - best);
+        if (topp > 0 && total * exp(best) >= topp) count = i + 1;
     }
     for (int32_t i = 0; i < count; i++) {
-        mass += exp(scratch[i].sum);
+        mass += exp(scratch[i].sum - best);
         if (u * total < mass) return scratch[i].token;
     }
     return scratch[count - 1].token;

@@ -135,36 +135,44 @@ static void force(search *s, int32_t word, float logp) {
     s->logp[0] = isfinite(logp) ? logp : -1e9f;
 }
 
+/* A sum over all words shows whether one of them is no number. */
+static fth_err not_finite(void) {
+    return fth_fail(FTH_FAILED,
+                    "the model gives logits that are not finite; its weights are not finite, or "
+                    "too large for the --precision");
+}
+
 /* What the device has chosen for a row. */
-static void list_row(search *s, int32_t row, int32_t forced) {
+static fth_err list_row(search *s, int32_t row, int32_t forced) {
     const int32_t k = s->best.k;
     const float *y = s->best.rows + (size_t)row * (size_t)(TOP_BEST + 2 * k);
     const float *logit = y + TOP_BEST, *word = logit + k, lse = y[TOP_LSE];
+    if (!isfinite(lse)) return not_finite();
     if (forced >= 0) {
         force(s, forced, y[TOP_ASKED] - lse);
-        return;
+        return FTH_OK;
     }
     s->listed = true;
     for (s->n_words = 0; s->n_words < k && word[s->n_words] >= 0; s->n_words++) {
         s->word[s->n_words] = (int32_t)word[s->n_words];
         s->logp[s->n_words] = logit[s->n_words] - lse;
     }
+    return FTH_OK;
 }
 
 /* Log-probabilities of all words of a row into s->logp. */
-static void row_logp(search *s, int32_t row) {
+static fth_err row_logp(search *s, int32_t row) {
     size_t at = (size_t)row * (size_t)s->vocab;
     double t = s->spec->sampling ? s->spec->temperature : 1;
-    if (s->n_steppers == 1) {
-        fth_log_softmax(s->logits[0] + at, s->vocab, t, s->logp);
-        return;
-    }
+    if (s->n_steppers == 1)
+        return fth_log_softmax(s->logits[0] + at, s->vocab, t, s->logp) ? FTH_OK : not_finite();
     memset(s->mixed, 0, sizeof *s->mixed * (size_t)s->vocab);
     for (int m = 0; m < s->n_steppers; m++) {
-        fth_log_softmax(s->logits[m] + at, s->vocab, t, s->logp);
+        if (!fth_log_softmax(s->logits[m] + at, s->vocab, t, s->logp)) return not_finite();
         for (int32_t v = 0; v < s->vocab; v++) s->mixed[v] += exp((double)s->logp[v]);
     }
     for (int32_t v = 0; v < s->vocab; v++) s->logp[v] = (float)log(s->mixed[v] / s->n_steppers);
+    return FTH_OK;
 }
 
 /* All words of a row. */
@@ -172,7 +180,7 @@ static fth_err whole_row(search *s, int32_t row, int32_t forced) {
     for (int m = 0; m < s->n_steppers && !s->fetched; m++)
         FTH_TRY(fth_stepper_logits(s->steppers[m], &s->logits[m]));
     s->fetched = true;
-    row_logp(s, row);
+    FTH_TRY(row_logp(s, row));
     s->listed = false;
     s->n_words = s->vocab;
     if (forced >= 0) force(s, forced, s->logp[forced]);
@@ -230,7 +238,7 @@ static bool list_suffices(const search *s, int32_t wanted) {
 static fth_err row_words(search *s, const sentence *x, live l, int32_t wanted) {
     const int32_t forced = forced_word(s, x, l.node);
     if (s->best.k > 0) {
-        list_row(s, l.row, forced);
+        FTH_TRY(list_row(s, l.row, forced));
         if (forced >= 0) return FTH_OK;
         apply_rules(s, l.node);
         if (list_suffices(s, wanted)) return FTH_OK;
@@ -301,6 +309,8 @@ static fth_err sample_step(search *s, int32_t i) {
         FTH_TRY(row_words(s, x, x->live[k], 1));
         const int32_t at = fth_pick_random(s->logp, s->n_words, s->spec->topk, s->spec->topp,
                                            fth_rng_uniform(&x->rng), s->scratch);
+        if (at < 0)
+            continue; /* the rules leave no word: the sample ends unfinished, as in a beam */
         const int32_t token = s->listed ? s->word[at] : at;
         FTH_TRY(extend(s, i, x->live[k], token, s->logp[at], next, &n_next));
     }
