@@ -353,7 +353,12 @@ static void bad_options(void **state) {
                 {"postln", "steps", NULL, 10, "steps"},
                 {"rezero", "per_sublayer", "maybe", 0, "maybe"},
                 {"deepnrom", "alpha", NULL, 1, "deepnorm"},
-                {"b2t", "init_scale", "number", 0, "number"}};
+                {"b2t", "init_scale", "number", 0, "number"},
+                {"b2t", "init_scale", "number|auto", 0, "number|auto"},
+                {"b2t", "init_scale", "|auto", 0, "|auto"},
+                {"branchnorm", "growth", "linear|exp", 0, "linear|exp"},
+                {"realformer", "mode", "sum|mean", 0, "sum|mean"},
+                {"realformer", "mode", "", 0, "mode"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fth_config c = model_case_config(rows[i].method, FTH_ENCDEC);
         model_case_option(&c, rows[i].key, rows[i].text, rows[i].number);

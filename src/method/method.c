@@ -59,7 +59,7 @@ static fth_err unknown_option(const fth_method *m, const char *key) {
 }
 
 static bool is_word_of(const char *words, const char *word) {
-    size_t length = strlen(word);
+    size_t length = strchr(word, '|') ? 0 : strlen(word); /* the list itself is none of its words */
     for (const char *at = words; length && (at = strstr(at, word)); at++)
         if ((at == words || at[-1] == '|') && (at[length] == '|' || !at[length])) return true;
     return false;
