@@ -34,6 +34,7 @@ refuses 'its grid has 1000000 runs, must be at most 10000' 'data: d' 'seeds: [1,
     'ffn-dim: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]'
 refuses 'bad.yaml:2: --lrr: unknown option; did you mean --lr?' 'data: d' 'lrr: 1'
 refuses 'bad.yaml:2: --lr fast: must be' 'data: d' 'lr: [0.1, fast]'
+refuses 'bad.yaml:2: --strict maybe: must be true or false' 'data: d' 'strict: [true, maybe]'
 refuses 'bad.yaml:2: method: there is no method postlm; did you mean postln?' 'data: d' 'method: [preln, postlm]'
 refuses 'bad.yaml:3: branchnorm.stepz 5: ' 'data: d' 'method: branchnorm' 'branchnorm.stepz: 5'
 refuses 'bad.yaml:3: branchnorm.growth: no run has the method branchnorm' 'data: d' 'method: preln' \
@@ -53,7 +54,7 @@ grep -q 'has no runs to make tables of' err || fail "tables of nothing: $(cat er
 printf 'corpus: {pair: en-de}\nprepare: {vocab-size: 100}\nlr: [0.1, 0.2]\nheads: 2\n' >keys.yaml
 expect 0 "$fathom" sweep keys.yaml --dry-run --set 'lr=[1, 2, 3]' --set heads=4 --set data=mine --set branchnorm.steps=7
 [ "$(wc -l <out)" -eq 3 ] || fail "--set does not change an axis"
-[ "$(grep -c 'train mine .*--heads 4 .*steps=7' out)" -eq 3 ] || fail "--set does not change options: $(cat out)"
+[ "$(grep -c 'train mine .*--heads=4 .*steps=7' out)" -eq 3 ] || fail "--set does not change options: $(cat out)"
 expect 2 "$fathom" sweep keys.yaml --dry-run --set heads
 grep -q -e '--set heads: must be KEY=VALUE' err || fail "--set without a value: $(cat err)"
 expect 2 "$fathom" sweep keys.yaml --dry-run --set base=other.yaml
@@ -103,6 +104,7 @@ prepare: {vocab-size: 150, max-positions: 64}
 method: [branchnorm, postln]
 branchnorm.steps: 10
 lr: [0.03, 1000]
+strict: false
 END
 expect 0 "$fathom" sweep tiny.yaml --out whole
 for file in table.csv table.md table.tex runs.csv; do

@@ -66,10 +66,12 @@ static void put(const place *p, const char *name, const char *text) {
     assert_int_equal(fth_file_write(path, text, strlen(text)), FTH_OK);
 }
 
-/* Does a run have these words, one behind the other? */
+/* Does a run have this option with this value? */
 static bool has(const fth_sweep_run *run, const char *flag, const char *value) {
-    for (size_t i = 0; i + 1 < run->n_words; i += 2)
-        if (strcmp(run->words[i], flag) == 0 && strcmp(run->words[i + 1], value) == 0) return true;
+    char word[200];
+    snprintf(word, sizeof word, "%s=%s", flag, value);
+    for (size_t i = 0; i < run->n_words; i++)
+        if (strcmp(run->words[i], word) == 0) return true;
     return false;
 }
 
@@ -114,6 +116,7 @@ static void names_outlive_changes_of_the_file(void **state) {
         "data: d\nseeds: [1]\nlr: [0.1, 0.2]\nheads: 2\n",
         "heads: 2\nlr: [0.3, 0.2, 0.1]\ndata: d\nseeds: [5, 1]\njobs: 3\nthreads: 4\n",
         "data: d\nseeds: [1]\nlr: [0.1, 0.2]\nheads: 4\n"};
+    const char *first = "lr=0.1_seed=1-4e2b48e2"; /* as folders of earlier sweeps are called */
     char name[2][200];
     for (int i = 0; i < 3; i++) {
         fth_sweep_spec spec;
@@ -126,6 +129,7 @@ static void names_outlive_changes_of_the_file(void **state) {
             if (has(&grid.run[k], "--lr", "0.1") && has(&grid.run[k], "--seed", "1"))
                 found = grid.run[k].name;
         assert_non_null(found);
+        if (i == 0) assert_string_equal(found, first);
         if (i == 0) snprintf(name[0], sizeof name[0], "%s", found);
         if (i == 1) assert_string_equal(name[0], found);
         if (i == 2) assert_string_not_equal(name[0], found);

@@ -55,13 +55,12 @@ static fth_err add_word(fth_arena *a, fth_sweep_run *r, const char *text) {
     return r->words[r->n_words++] ? FTH_OK : no_memory();
 }
 
+/* In one word, for a switch takes none behind it. */
 static fth_err add_option(fth_arena *a, fth_sweep_run *r, const char *option, const char *value,
                           size_t length) {
-    char *flag = fth_strdup_printf("--%s", option), *text = strndup(value, length);
-    fth_err err = flag && text ? add_word(a, r, flag) : no_memory();
-    if (err == FTH_OK) err = add_word(a, r, text);
-    free(flag);
-    free(text);
+    char *word = fth_strdup_printf("--%s=%.*s", option, (int)length, value);
+    fth_err err = word ? add_word(a, r, word) : no_memory();
+    free(word);
     return err;
 }
 
@@ -93,17 +92,23 @@ static fth_err add_factor(maker *m, fth_sweep_run *r, size_t at) {
     return err;
 }
 
+static bool is_option(const char *word, size_t length, const char *name) {
+    return strlen(name) == length && memcmp(word, name, length) == 0;
+}
+
 /* Options that say how a run is made and not what it is: another machine may go on with it. As an axis
  * of the grid they count all the same. */
-static bool is_how(const fth_sweep_spec *s, const char *flag) {
+static bool is_how(const fth_sweep_spec *s, const char *word) {
     static const char *const how[] = {"threads",      "device",    "memory-budget",        "quiet",
                                       "log-interval", "keep-last", "save-interval-updates"};
+    word += 2; /* the dashes */
+    const size_t length = strcspn(word, "=");
     for (size_t i = 0; i < s->n_factors; i++)
         for (size_t k = 0; k < s->factor[i].n_options; k++)
-            if (fth_factor_varies(&s->factor[i]) && strcmp(s->factor[i].option[k], flag + 2) == 0)
+            if (fth_factor_varies(&s->factor[i]) && is_option(word, length, s->factor[i].option[k]))
                 return false;
     for (size_t i = 0; i < sizeof how / sizeof *how; i++)
-        if (strcmp(flag + 2, how[i]) == 0) return true;
+        if (is_option(word, length, how[i])) return true;
     return false;
 }
 
@@ -114,12 +119,14 @@ static int by_text(const void *a, const void *b) {
 /* A hash of all that makes the run, whatever the order of the lines in the file. */
 static fth_err hash_run(const fth_sweep_spec *s, const fth_sweep_run *r, uint32_t *out) {
     size_t n = 0;
-    char **lines = calloc(r->n_words / 2 + 1, sizeof *lines);
+    char **lines = calloc(r->n_words + 1, sizeof *lines);
     fth_str all = {0};
     fth_err err = lines ? FTH_OK : no_memory();
-    for (size_t i = 0; i + 1 < r->n_words && err == FTH_OK; i += 2) {
-        if (is_how(s, r->words[i])) continue;
-        lines[n] = fth_strdup_printf("%s %s\n", r->words[i], r->words[i + 1]);
+    for (size_t i = 0; i < r->n_words && err == FTH_OK; i++) {
+        const char *word = r->words[i];
+        const size_t flag = strcspn(word, "=");
+        if (is_how(s, word)) continue;
+        lines[n] = fth_strdup_printf("%.*s %s\n", (int)flag, word, word + flag + 1);
         if (!lines[n++]) err = no_memory();
     }
     if (err == FTH_OK) qsort(lines, n, sizeof *lines, by_text);
@@ -166,9 +173,9 @@ static fth_err name_run(maker *m, fth_sweep_run *r) {
 static fth_err add_run(maker *m, const int32_t *choice, const char *seed, size_t row) {
     const fth_sweep_spec *s = m->spec;
     fth_arena *a = &m->grid->arena;
-    size_t most = 2;
+    size_t most = 1; /* the seed */
     for (size_t i = 0; i < s->n_factors; i++)
-        most += 2 * (s->factor[i].together ? s->factor[i].n : s->factor[i].n_options);
+        most += s->factor[i].together ? s->factor[i].n : s->factor[i].n_options;
     fth_sweep_run *r = &m->grid->run[m->grid->n++];
     *r = (fth_sweep_run){.seed = seed, .row = row};
     r->words = fth_arena_alloc(a, most * sizeof *r->words);

@@ -51,7 +51,7 @@ void fth_sweep_spec_fini(fth_sweep_spec *s);
 /* One run of the grid. */
 typedef struct fth_sweep_run {
     const char *name;   /* of its folder: what varies, and a hash of all that it is told */
-    const char **words; /* [n_words] the options for train, without data and --save-dir */
+    const char **words; /* [n_words] "--option=value" for train, without data and --save-dir */
     size_t n_words;
     int32_t *choice; /* [n_factors] which value; -1: does not count for this run */
     const char *seed;
