@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -159,6 +160,36 @@ static void a_million_runs_are_refused(void **state) {
     fth_str_fini(&text);
 }
 
+/* A list is looked through for repeated values before its length is judged. */
+static void long_lists_are_read_at_once(void **state) {
+    static const struct {
+        const char *key, *last, *says;
+    } cases[] = {{"lr", "n", "its grid has 300000 runs"},
+                 {"lr", "7", ":2: lr: 7 is given twice"},
+                 {"seeds", "300000", "its grid has 300000 runs"},
+                 {"seeds", "7", ":2: seeds: 7 is given twice"}};
+    const place *p = *state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        fth_sweep_spec spec;
+        fth_sweep_grid grid = {0};
+        fth_str text = {0};
+        assert_int_equal(fth_str_addf(&text, "data: d\n%s: [", cases[c].key), FTH_OK);
+        for (int i = 0; i < 299999; i++) assert_int_equal(fth_str_addf(&text, "%d, ", i), FTH_OK);
+        assert_int_equal(fth_str_addf(&text, "%s]\n", cases[c].last), FTH_OK);
+        put(p, "some.sweep.yaml", text.text);
+        const clock_t begin = clock();
+        fth_err err = fth_sweep_spec_read(&spec, p->file, NULL, 0);
+        if (err == FTH_OK) err = fth_sweep_grid_make(&spec, "m", 10000, &grid);
+        assert_true(clock() - begin < 20 * CLOCKS_PER_SEC); /* by pairs: minutes */
+        assert_int_equal(fth_exit_status(err), 2);
+        if (!strstr(fth_error_message(), cases[c].says))
+            fail_msg("%s: %s", cases[c].key, fth_error_message());
+        fth_sweep_grid_fini(&grid);
+        fth_sweep_spec_fini(&spec);
+        fth_str_fini(&text);
+    }
+}
+
 static void wrong_files_are_named_with_their_line(void **state) {
     static const struct {
         const char *text, *says;
@@ -277,6 +308,7 @@ int main(void) {
         WITH_FOLDER(a_grid_is_what_its_file_says),
         WITH_FOLDER(names_outlive_changes_of_the_file),
         WITH_FOLDER(a_million_runs_are_refused),
+        WITH_FOLDER(long_lists_are_read_at_once),
         WITH_FOLDER(wrong_files_are_named_with_their_line),
         WITH_FOLDER(tables_of_a_sweep),
     };

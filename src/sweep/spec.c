@@ -38,6 +38,26 @@ static fth_err pairs(const fth_sweep_spec *s, const fth_yaml_entry *e, const cha
     return FTH_OK;
 }
 
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A value that is there twice is an error, for its runs would be one; label: of the list. */
+static fth_err refuse_repeats(const fth_sweep_spec *s, const char *label, const char *const *value,
+                              size_t n) {
+    const char **sorted = malloc(sizeof *sorted * (n + 1));
+    if (!sorted) return no_memory(s);
+    fth_err err = FTH_OK;
+    if (n) memcpy(sorted, value, sizeof *sorted * n);
+    qsort(sorted, n, sizeof *sorted, by_text);
+    for (size_t i = 1; i < n && err == FTH_OK; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            err =
+                fth_fail(FTH_BAD_INPUT, "%s: %s: %.80s is given twice", s->where, label, sorted[i]);
+    free(sorted);
+    return err;
+}
+
 /* Whole numbers, as seeds and GPUs are. */
 static fth_err numbers(const fth_sweep_spec *s, const fth_yaml_entry *e, const char ***out,
                        size_t *n) {
@@ -47,11 +67,8 @@ static fth_err numbers(const fth_sweep_spec *s, const fth_yaml_entry *e, const c
             return fth_fail(FTH_BAD_INPUT,
                             "%s: %s %.40s: must be whole numbers of at least 0, as [1, 2, 3]",
                             s->where, e->key, e->items[i]);
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(e->items[i], e->items[k]) == 0)
-                return fth_fail(FTH_BAD_INPUT, "%s: %s: %s is given twice", s->where, e->key,
-                                e->items[i]);
     }
+    FTH_TRY(refuse_repeats(s, e->key, e->items, e->count));
     if (e->count == 0)
         return fth_fail(FTH_BAD_INPUT, "%s: %s: must have a value", s->where, e->key);
     *out = e->items;
@@ -117,7 +134,7 @@ static fth_err split_label(fth_sweep_spec *s, fth_factor *f) {
     return FTH_OK;
 }
 
-static fth_err check_factor(const fth_factor *f) {
+static fth_err check_factor(const fth_sweep_spec *s, const fth_factor *f) {
     static const char *const ours[] = {"save-dir", "config", "dump-config", "help", "restore-file"};
     for (size_t i = 0; i < f->n_options; i++) {
         if (strcmp(f->option[i], "seed") == 0)
@@ -128,11 +145,7 @@ static fth_err check_factor(const fth_factor *f) {
                 return fth_fail(FTH_BAD_INPUT, "%s: %s: is no option that a sweep can set",
                                 f->where, f->option[i]);
     }
-    for (size_t i = 0; i < f->n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(f->value[i], f->value[k]) == 0)
-                return fth_fail(FTH_BAD_INPUT, "%s: %s: %.80s is given twice", f->where, f->label,
-                                f->value[i]);
+    FTH_TRY(refuse_repeats(s, f->label, f->value, f->n));
     if (f->n_options > 0 && f->n > 0) return FTH_OK;
     return fth_fail(FTH_BAD_INPUT, "%s: %s: must have a value", f->where, f->label);
 }
@@ -145,7 +158,7 @@ static fth_err read_factor(fth_sweep_spec *s, const fth_yaml_entry *e) {
                       .where = s->where,
                       .together = strcmp(e->key, "method-option") == 0};
     FTH_TRY(split_label(s, f));
-    return check_factor(f);
+    return check_factor(s, f);
 }
 
 /* ---- the file ---- */
