@@ -83,6 +83,8 @@ static const struct bad_config {
     {"unk", "2", 0, 0, {"unk", "2", "eos"}},
     {"unk", "7", "tgt_vocab", "7", {"share", "7"}},
     {"step", "-1", 0, 0, {"step", "-1", "0 or more"}},
+    {"step", "9007199254740993", 0, 0, {"step", "9007199254740993", "at most 9007199254740992"}},
+    {"step", "9223372036854775807", 0, 0, {"step", "9223372036854775807", "at most"}},
     {"step", "1.5", 0, 0, {"step", "1.5", "whole"}},
     {"step", NULL, 0, 0, {"step", "missing"}},
     {"d_mdoel", "512", 0, 0, {"\"d_mdoel\"", "512", "d_model"}},

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/hash.h"
+#include "base/str.h"
 #include "io/checkpoint.h"
 #include "io/staged_dir.h"
 
@@ -396,10 +398,10 @@ static void state_round_trip(void **state) {
     fth_file_sums sums = {0}, sums_back;
     fth_str text = {0};
     assert_string_equal(s.version, FATHOM_VERSION);
-    s.update = INT64_MAX;
+    s.update = INT64_C(1) << 53;
     s.epoch = 3;
     s.position = 17;
-    s.seed = 42;
+    s.seed = INT64_MAX - 42;
     s.rng_counter = 5;
     s.best_update = 9;
     s.patience = 2;
@@ -422,8 +424,8 @@ static void state_round_trip(void **state) {
         assert_true(back.loss_scale == s.loss_scale && back.data_hash == s.data_hash);
         assert_int_equal(back.update, s.update);
         assert_int_equal(back.tokens, s.tokens);
-        assert_int_equal(back.epoch + back.position + back.seed + back.rng_counter,
-                         3 + 17 + 42 + 5);
+        assert_int_equal(back.epoch + back.position + back.rng_counter, 3 + 17 + 5);
+        assert_int_equal(back.seed, s.seed);
         assert_int_equal(back.best_update + back.patience, 11);
         assert_int_equal(sums_back.n, 1);
         assert_int_equal(sums_back.files[0].sum.crc32, 0xdeadbeef);
@@ -440,6 +442,50 @@ static void state_round_trip(void **state) {
         put_bytes(path, text.text, i);
         assert_failed(fth_train_state_read(path, &back, NULL), FTH_BAD_INPUT,
                       (const char *[]){path, "crc32", NULL});
+    }
+    fth_str_fini(&text);
+}
+
+/* Writes the text with another value of a key, and with the sum that belongs to it. */
+static void put_changed(const char *path, const char *text, const char *key, const char *value) {
+    char *from = strstr(text, key);
+    assert_non_null(from);
+    from += strlen(key) + 2; /* the quote and the colon */
+    char *changed = fth_strdup_printf("%.*s %s%s", (int)(from - text), text, value,
+                                      from + strcspn(from, ",\n"));
+    char *digits = changed + strlen(changed) - 12, sum[9];
+    memset(digits, '0', 8);
+    snprintf(sum, sizeof sum, "%08x", fth_crc32(0, changed, strlen(changed)));
+    memcpy(digits, sum, 8);
+    put_bytes(path, changed, strlen(changed));
+    free(changed);
+}
+
+static void wrong_values_of_the_state(void **state) {
+    static const struct {
+        const char *key, *value, *says;
+    } cases[] = {
+        {"seed", "[]", "seed is []: it must be a whole number from 0 to 9223372036854775807"},
+        {"seed", "\"x\"", "seed is \"x\": it must"},
+        {"update", "1.5", "update is 1.5: it must be a whole number from 0 to 9007199254740992"},
+        {"tokens", "9223372036854775807", "tokens is 9223372036854775807: it must be"},
+        {"patience", "-1", "patience is -1: it must"},
+        {"bytes", "true", "bytes is true: it must"},
+        {"wall", "null", "wall is null: must be a number"},
+        {"version", "7", "version is 7: it must be a string of at most 31 bytes"},
+        {"config_hash", "{}", "config_hash is {}: it must be a string of 16 hexadecimal"},
+    };
+    char path[300];
+    fth_train_state s = fth_train_state_default();
+    fth_file_sums sums = {0};
+    fth_str text = {0};
+    PATH(path, *state, "state.json");
+    fth_file_sums_add(&sums, "config.json", (fth_st_sum){12, 0xdeadbeef});
+    assert_ok(fth_train_state_print(&s, &sums, &text));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_changed(path, text.text, cases[i].key, cases[i].value);
+        assert_failed(fth_train_state_read(path, &s, NULL), FTH_BAD_INPUT,
+                      (const char *[]){path, cases[i].says, NULL});
     }
     fth_str_fini(&text);
 }
@@ -618,6 +664,7 @@ int main(void) {
         TEST(a_writer_at_work_is_left_alone),
         TEST(checkpoint_round_trip),
         TEST(state_round_trip),
+        TEST(wrong_values_of_the_state),
         TEST(damaged_checkpoints_are_passed_over),
         TEST(the_model_of_a_checkpoint),
         TEST(mixed_checkpoints_are_found),

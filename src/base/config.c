@@ -159,8 +159,9 @@ fth_err fth_config_validate(const fth_config *c) {
     FTH_TRY(check_sizes(c));
     FTH_TRY(check_reals(c));
     FTH_TRY(check_special_ids(c));
-    if (c->step < 0)
-        return fth_fail(FTH_BAD_CONFIG, "step %lld must be 0 or more", (long long)c->step);
+    if (c->step < 0 || c->step > FTH_MAX_COUNT)
+        return fth_fail(FTH_BAD_CONFIG, "step %lld must be 0 or more and at most %lld",
+                        (long long)c->step, (long long)FTH_MAX_COUNT);
     return FTH_OK;
 }
 

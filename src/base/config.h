@@ -18,6 +18,9 @@ typedef enum fth_option_type { FTH_OPT_NUMBER, FTH_OPT_STRING, FTH_OPT_BOOL } ft
 
 enum { FTH_MAX_METHOD_OPTIONS = 16 };
 
+/* The largest number of updates, or count of a run: one more overflows nothing, and a double holds it. */
+#define FTH_MAX_COUNT (INT64_C(1) << 53)
+
 /* One entry of method_options. */
 typedef struct fth_method_option {
     char key[32];

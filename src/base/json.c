@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,4 +115,14 @@ static fth_err write_value(const json_t *value, int indent, int depth, fth_str *
 fth_err fth_json_write(const json_t *value, int indent, fth_str *out) {
     if (!value) return fth_fail(FTH_NO_MEMORY, "no memory for a JSON value");
     return write_value(value, indent, 0, out);
+}
+
+fth_json_text fth_json_shown(const json_t *value) {
+    fth_json_text shown = {"nothing"};
+    fth_str s = {0};
+    if (value && fth_json_write(value, 0, &s) == FTH_OK)
+        snprintf(shown.text, sizeof shown.text, s.length < sizeof shown.text ? "%s" : "%.58s ...",
+                 s.text);
+    fth_str_fini(&s);
+    return shown;
 }

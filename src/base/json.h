@@ -24,6 +24,12 @@ json_t *fth_json_number(double x);
 /* Reads what fth_json_number makes; FTH_BAD_INPUT for anything else. */
 fth_err fth_json_to_double(const json_t *value, double *x);
 
+/* A value as text for a message, cut where it is long. */
+typedef struct fth_json_text {
+    char text[64];
+} fth_json_text;
+fth_json_text fth_json_shown(const json_t *value);
+
 /* Appends value as text. indent 0: one line without blanks; otherwise an object has a line for every
  * key, indented by so many blanks. Keys keep their order. */
 fth_err fth_json_write(const json_t *value, int indent, fth_str *out);

@@ -69,22 +69,8 @@ static const struct key_row {
     {"step", INT64, AT(step), ANY, 0, NULL},
 };
 
-typedef struct value_text {
-    char text[64];
-} value_text;
-
-/* The value as the file has it, cut where it is long. */
-static value_text show(json_t *value) {
-    value_text v = {"?"};
-    fth_str s = {0};
-    if (fth_json_write(value, 0, &s) == FTH_OK)
-        snprintf(v.text, sizeof v.text, s.length < sizeof v.text ? "%s" : "%.58s ...", s.text);
-    fth_str_fini(&s);
-    return v;
-}
-
 static fth_err wrong_value(const char *key, json_t *value, const char *rule) {
-    return fth_fail(FTH_BAD_CONFIG, "%s %s must be %s", key, show(value).text, rule);
+    return fth_fail(FTH_BAD_CONFIG, "%s %s must be %s", key, fth_json_shown(value).text, rule);
 }
 
 static fth_err read_constant(const struct key_row *row, json_t *value) {
@@ -196,8 +182,9 @@ static fth_err refuse_unknown_keys(json_t *root) {
         if (i < COUNT(keys)) continue;
         const char *near = fth_nearest(key, words, COUNT(keys));
         return fth_fail(FTH_BAD_CONFIG, "unknown key \"%.40s\" with the value %s: %s%s%s", key,
-                        show(value).text, near ? "did you mean " : "a model has no such key",
-                        near ? near : "", near ? "?" : "");
+                        fth_json_shown(value).text,
+                        near ? "did you mean " : "a model has no such key", near ? near : "",
+                        near ? "?" : "");
     }
     return FTH_OK;
 }
@@ -214,7 +201,7 @@ static fth_err read_keys(json_t *root, fth_config *c) {
                                 row->key);
         } else if (value) {
             return fth_fail(FTH_BAD_CONFIG, "%s %s must be left out: a model of arch %s has none",
-                            row->key, show(value).text, fth_arch_name(c->arch));
+                            row->key, fth_json_shown(value).text, fth_arch_name(c->arch));
         }
     }
     return FTH_OK;

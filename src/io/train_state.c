@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -11,7 +12,8 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define AT(field)    offsetof(fth_train_state, field)
 
-typedef enum key_type { TEXT, COUNTER, REAL, HASH } key_type;
+/* A seed is any number, a counter goes on from its value. */
+typedef enum key_type { TEXT, COUNTER, SEED, REAL, HASH } key_type;
 
 static const struct key_row {
     const char *key;
@@ -24,7 +26,7 @@ static const struct key_row {
     {"position", COUNTER, AT(position)},
     {"window", COUNTER, AT(window)},
     {"batch", COUNTER, AT(batch)},
-    {"seed", COUNTER, AT(seed)},
+    {"seed", SEED, AT(seed)},
     {"rng_counter", COUNTER, AT(rng_counter)},
     {"best_score", REAL, AT(best_score)},
     {"best_update", COUNTER, AT(best_update)},
@@ -47,7 +49,8 @@ static json_t *value_of(const struct key_row *row, const fth_train_state *s) {
     const void *field = (const char *)s + row->offset;
     switch (row->type) {
     case TEXT: return json_string(field);
-    case COUNTER: return json_integer(*(const int64_t *)field);
+    case COUNTER:
+    case SEED: return json_integer(*(const int64_t *)field);
     case REAL: return fth_json_number(*(const double *)field);
     case HASH: return json_sprintf("%016llx", (unsigned long long)*(const uint64_t *)field);
     }
@@ -111,19 +114,17 @@ fth_err fth_train_state_print(const fth_train_state *s, const fth_file_sums *sum
 static fth_err read_hex(const char *key, json_t *value, size_t digits, uint64_t *out) {
     const char *text = json_string_value(value);
     if (!text || strlen(text) != digits || strspn(text, "0123456789abcdef") != digits)
-        return fth_fail(FTH_BAD_INPUT,
-                        "%s is \"%.40s\": it must be a string of %zu hexadecimal "
-                        "digits",
-                        key, text ? text : "?", digits);
+        return fth_fail(FTH_BAD_INPUT, "%s is %s: it must be a string of %zu hexadecimal digits",
+                        key, fth_json_shown(value).text, digits);
     *out = strtoull(text, NULL, 16);
     return FTH_OK;
 }
 
-static fth_err read_counter(const char *key, json_t *value, int64_t *out) {
+static fth_err read_whole(const char *key, json_t *value, int64_t most, int64_t *out) {
     *out = json_integer_value(value);
-    if (json_is_integer(value) && *out >= 0) return FTH_OK;
-    return fth_fail(FTH_BAD_INPUT, "%s is %lld: it must be a whole number of at least 0", key,
-                    (long long)*out);
+    if (json_is_integer(value) && *out >= 0 && *out <= most) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s is %s: it must be a whole number from 0 to %lld", key,
+                    fth_json_shown(value).text, (long long)most);
 }
 
 static fth_err read_key(const struct key_row *row, json_t *value, fth_train_state *s) {
@@ -133,15 +134,15 @@ static fth_err read_key(const struct key_row *row, json_t *value, fth_train_stat
     switch (row->type) {
     case TEXT:
         if (!text || strlen(text) >= sizeof s->version)
-            return fth_fail(FTH_BAD_INPUT,
-                            "%s is \"%.40s\": it must be a string of at most %zu "
-                            "bytes",
-                            row->key, text ? text : "?", sizeof s->version - 1);
+            return fth_fail(FTH_BAD_INPUT, "%s is %s: it must be a string of at most %zu bytes",
+                            row->key, fth_json_shown(value).text, sizeof s->version - 1);
         memcpy(s->version, text, strlen(text) + 1);
         return FTH_OK;
-    case COUNTER: return read_counter(row->key, value, field);
+    case COUNTER: return read_whole(row->key, value, FTH_MAX_COUNT, field);
+    case SEED: return read_whole(row->key, value, INT64_MAX, field);
     case REAL:
-        if (fth_json_to_double(value, field)) return fth_fail_in(FTH_BAD_INPUT, "%s", row->key);
+        if (fth_json_to_double(value, field))
+            return fth_fail_in(FTH_BAD_INPUT, "%s is %s", row->key, fth_json_shown(value).text);
         return FTH_OK;
     case HASH: return read_hex(row->key, value, 16, field);
     }
@@ -158,7 +159,7 @@ static fth_err read_files(json_t *files, fth_file_sums *sums) {
         if (!fth_is_model_file(name) || sums->n == FTH_MAX_FILE_SUMS)
             return fth_fail(FTH_BAD_INPUT, "files has \"%.40s\", which is no file of a checkpoint",
                             name);
-        FTH_TRY(read_counter("bytes", json_object_get(entry, "bytes"), &bytes));
+        FTH_TRY(read_whole("bytes", json_object_get(entry, "bytes"), FTH_MAX_COUNT, &bytes));
         FTH_TRY(read_hex("crc32", json_object_get(entry, "crc32"), 8, &crc));
         fth_file_sums_add(sums, name,
                           (fth_st_sum){.bytes = (uint64_t)bytes, .crc32 = (uint32_t)crc});
