@@ -17,8 +17,13 @@
 #include "base/str.h"
 #include "probe/eigen.h"
 #include "probe/series.h"
+#include "io/safetensors.h"
+#include "train/padded.h"
 #include "train/trainer.h"
 #include "train/weights.h"
+
+#define PLACE_FILE "batch.safetensors"
+#include "place.h"
 
 #define TRACES TEST_DIR "/golden/trace"
 #define GOLDEN TEST_DIR "/golden/probe"
@@ -508,13 +513,77 @@ static void refusals(void **state) {
     fth_device_close(dev);
 }
 
+/* ---- batch files ---- */
+
+typedef struct matrix {
+    int64_t n, width;
+    const int32_t *ids;
+} matrix;
+
+static const int32_t words[] = {4, 5, 2, 6, 2, 1}; /* 1: pad */
+#define GOOD                                                                                       \
+    { 2, 3, words }
+
+/* The error of a file of these for a model of arch encdec, or "" for none. */
+static const char *batch_error(const char *path, const fth_config *c, const matrix m[3]) {
+    static const char *const names[] = {"src", "tgt_in", "tgt_out"};
+    fth_st_tensor t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = (fth_st_tensor){.name = names[i],
+                               .dtype = FTH_ST_I32,
+                               .rank = 2,
+                               .shape = {m[i].n, m[i].width},
+                               .data = m[i].ids ? m[i].ids : words};
+    fth_padded batch;
+    assert_int_equal(fth_st_write(path, t, 3, NULL, NULL, NULL), FTH_OK);
+    fth_err err = fth_padded_read(path, c, &batch);
+    if (err == FTH_OK) fth_padded_fini(&batch);
+    assert_true(err == FTH_OK || err == FTH_BAD_INPUT);
+    return err == FTH_OK ? "" : fth_error_message();
+}
+
+static void bad_batches(void **state) {
+    const place *p = *state;
+    static const int32_t high[] = {4, 5, 2, 6, 11, 1}, low[] = {4, -7, 2, 6, 2, 1};
+    static const int32_t under_pad[] = {4, 5, 2, 6, 2, 99};
+    static const struct {
+        matrix m[3];
+        const char *says;
+    } cases[] = {
+        {{GOOD, GOOD, GOOD}, ""},
+        {{{2147483647, 0, NULL}, GOOD, GOOD}, "tensor src is [2147483647, 0], must have at most"},
+        {{{4294967298, 0, NULL}, GOOD, GOOD}, "tensor src is [4294967298, 0], must have at most"},
+        {{{0, 4294967298, NULL}, GOOD, GOOD}, "tensor src is [0, 4294967298], must have at most"},
+        {{GOOD, {2, 3, NULL}, {3, 2, NULL}}, "tensor tgt_out is [3, 2], must be [2, 3]"},
+        {{{2, 3, high}, GOOD, GOOD}, "tensor src: [1, 1] is 11, outside of the vocabulary of 11"},
+        {{GOOD, {2, 3, low}, GOOD}, "tensor tgt_in: [0, 1] is -7, outside of the vocabulary"},
+        {{GOOD, GOOD, {2, 3, high}}, "tensor tgt_out: [1, 1] is 11, outside"},
+        {{GOOD, GOOD, {2, 3, low}}, "tensor tgt_out: [0, 1] is -7, outside"},
+        {{GOOD, GOOD, {2, 3, under_pad}}, ""},
+    };
+    fth_config c = fth_config_default();
+    c.src_vocab = c.tgt_vocab = 11;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *said = batch_error(p->file, &c, cases[i].m);
+        if (!strstr(said, cases[i].says) || !*said != !*cases[i].says)
+            fail_msg("\"%s\", not \"%s\"", said, cases[i].says);
+        if (*said) assert_non_null(strstr(said, p->file));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_on_ref), cmocka_unit_test(golden_on_cpu),
-        cmocka_unit_test(series_golden), cmocka_unit_test(trajectory_ends),
-        cmocka_unit_test(eigenvectors),  cmocka_unit_test(pieces),
-        cmocka_unit_test(sum_rule),      cmocka_unit_test(taps_change_nothing),
-        cmocka_unit_test(passed_over),   cmocka_unit_test(surface_centre),
-        cmocka_unit_test(refusals)};
+        cmocka_unit_test(golden_on_ref),
+        cmocka_unit_test(golden_on_cpu),
+        cmocka_unit_test(series_golden),
+        cmocka_unit_test(trajectory_ends),
+        cmocka_unit_test(eigenvectors),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(sum_rule),
+        cmocka_unit_test(taps_change_nothing),
+        cmocka_unit_test(passed_over),
+        cmocka_unit_test(surface_centre),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test_setup_teardown(bad_batches, set_up, tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

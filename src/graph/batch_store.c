@@ -68,10 +68,12 @@ fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
                         rows, s->max_sent, s->max_rows[side]);
     for (int32_t r = 0; r < rows; r++) {
         if (ids[r] < 0 || ids[r] >= vocab)
-            return fth_fail(FTH_BAD_INPUT, "token id %d is outside of the vocabulary of %d", ids[r],
-                            vocab);
+            return fth_fail(FTH_BAD_INPUT,
+                            "token %d of the batch: id %d is outside of the vocabulary of %d", r,
+                            ids[r], vocab);
         if (targets && targets[r] >= vocab)
-            return fth_fail(FTH_BAD_INPUT, "target id %d is outside of the vocabulary of %d",
+            return fth_fail(FTH_BAD_INPUT,
+                            "target %d of the batch: id %d is outside of the vocabulary of %d", r,
                             targets[r], vocab);
     }
     memcpy(s->side[side].ids, ids, sizeof *ids * (size_t)rows);

@@ -5,14 +5,34 @@
 
 #include "io/safetensors.h"
 
+/* Bounds of a batch: its numbers of sentences and entries, and what is made of them, are counted in
+ * 32 bits; and a matrix without columns takes no room in its file, but its sentences do here. */
+enum { MAX_EDGE = 1 << 24, MAX_CELLS = 1 << 28 };
+
+static const char *tensor_name(fth_side side, bool targets) {
+    static const char *const names[2][2] = {{"src", "src_out"}, {"tgt_in", "tgt_out"}};
+    return names[side == FTH_TGT][targets];
+}
+
+static fth_err check_size(const fth_st_file *f, const fth_st_tensor *t) {
+    if (t->rank != 2)
+        return fth_fail(FTH_BAD_INPUT, "%s: tensor %s has %d dimensions, must have 2", f->path,
+                        t->name, t->rank);
+    const int64_t n = t->shape[0], width = t->shape[1];
+    if (n <= MAX_EDGE && width <= MAX_EDGE && n * width <= MAX_CELLS) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s: tensor %s is [%lld, %lld], must have at most %d rows, %d columns and %d "
+                    "entries",
+                    f->path, t->name, (long long)n, (long long)width, MAX_EDGE, MAX_EDGE,
+                    MAX_CELLS);
+}
+
 /* Reads one matrix [n, width] of token ids; *n and *width are set by the first one. */
 static fth_err read_matrix(const fth_st_file *f, const char *name, int64_t *n, int64_t *width,
                            int32_t **out) {
     const fth_st_tensor *t = NULL;
     FTH_TRY(fth_st_get(f, name, &t));
-    if (t->rank != 2)
-        return fth_fail(FTH_BAD_INPUT, "%s: tensor %s has %d dimensions, must have 2", f->path,
-                        name, t->rank);
+    FTH_TRY(check_size(f, t));
     if (*n < 0) *n = t->shape[0];
     if (*width < 0) *width = t->shape[1];
     if (t->shape[0] != *n || t->shape[1] != *width)
@@ -24,17 +44,39 @@ static fth_err read_matrix(const fth_st_file *f, const char *name, int64_t *n, i
     return fth_st_to_i32(f, t, *out);
 }
 
-static fth_err read_side(const fth_st_file *f, const char *ids, const char *targets, int64_t *n,
-                         fth_padded_side *s) {
+static fth_err read_side(const fth_st_file *f, fth_side side, bool targets, fth_padded *p) {
+    fth_padded_side *s = &p->side[side];
     s->width = -1;
-    FTH_TRY(read_matrix(f, ids, n, &s->width, &s->ids));
-    return targets ? read_matrix(f, targets, n, &s->width, &s->targets) : FTH_OK;
+    FTH_TRY(read_matrix(f, tensor_name(side, false), &p->n, &s->width, &s->ids));
+    if (!targets) return FTH_OK;
+    return read_matrix(f, tensor_name(side, true), &p->n, &s->width, &s->targets);
+}
+
+static fth_err check_id(int32_t id, int32_t vocab, const char *name, int64_t row, int64_t column) {
+    if (id >= 0 && id < vocab) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "tensor %s: [%lld, %lld] is %d, outside of the vocabulary of %d",
+                    name, (long long)row, (long long)column, id, vocab);
+}
+
+/* What is no pad must be a word. */
+static fth_err check_ids(const fth_padded *p, fth_side side, const fth_config *c) {
+    const fth_padded_side *s = &p->side[side];
+    const int32_t vocab = side == FTH_SRC ? c->src_vocab : c->tgt_vocab;
+    for (int64_t i = 0, at = 0; i < p->n; i++)
+        for (int64_t k = 0; k < s->width; k++, at++) {
+            if (s->ids[at] == c->pad) continue;
+            FTH_TRY(check_id(s->ids[at], vocab, tensor_name(side, false), i, k));
+            if (s->targets && s->targets[at] != c->pad)
+                FTH_TRY(check_id(s->targets[at], vocab, tensor_name(side, true), i, k));
+        }
+    return FTH_OK;
 }
 
 /* Leaves the pads out. */
 static fth_err pack(fth_padded *p, fth_side side, const fth_config *c) {
     fth_padded_side *s = &p->side[side];
     int32_t vocab = side == FTH_SRC ? c->src_vocab : c->tgt_vocab;
+    FTH_TRY(check_ids(p, side, c));
     size_t cells = (size_t)(p->n * s->width);
     int32_t *ids = malloc(sizeof *ids * (cells + 1)), *targets = malloc(sizeof *ids * (cells + 1));
     int32_t *offsets = calloc((size_t)p->n + 1, sizeof *offsets);
@@ -50,11 +92,6 @@ static fth_err pack(fth_padded *p, fth_side side, const fth_config *c) {
             if (s->ids[at] == c->pad) continue;
             ids[s->rows] = s->ids[at];
             if (s->targets) targets[s->rows] = s->targets[at] == c->pad ? -1 : s->targets[at];
-            if (s->targets && s->targets[at] != c->pad && s->targets[at] < 0) {
-                err = fth_fail(FTH_BAD_INPUT, "target id %d is outside of the vocabulary of %d",
-                               s->targets[at], vocab);
-                goto done;
-            }
             s->cell[s->rows++] = at;
         }
         offsets[i + 1] = s->rows;
@@ -78,8 +115,8 @@ done:
 static fth_err read_sides(const fth_st_file *f, const fth_config *c, fth_padded *p) {
     bool has_src = c->arch != FTH_DEC, has_tgt = c->arch != FTH_ENC;
     p->n = -1;
-    if (has_src) FTH_TRY(read_side(f, "src", has_tgt ? NULL : "src_out", &p->n, &p->side[FTH_SRC]));
-    return has_tgt ? read_side(f, "tgt_in", "tgt_out", &p->n, &p->side[FTH_TGT]) : FTH_OK;
+    if (has_src) FTH_TRY(read_side(f, FTH_SRC, !has_tgt, p));
+    return has_tgt ? read_side(f, FTH_TGT, true, p) : FTH_OK;
 }
 
 static fth_err pack_sides(const fth_config *c, fth_padded *p) {
