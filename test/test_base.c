@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/philox.h"
 #include "base/scratch.h"
 #include "base/str.h"
@@ -384,6 +385,14 @@ static void hashes_are_fixed(void **state) {
         }
 }
 
+static void shown_numbers(void **state) {
+    (void)state;
+    assert_string_equal(fth_shown_number(-NAN).text, "nan");
+    assert_string_equal(fth_shown_number(NAN).text, "nan");
+    assert_string_equal(fth_shown_number(-INFINITY).text, "-inf");
+    assert_string_equal(fth_shown_number(-0.125).text, "-0.125");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_messages),
@@ -401,6 +410,7 @@ int main(void) {
         cmocka_unit_test(rng_has_the_right_distributions),
         cmocka_unit_test(normals_are_those_of_the_library),
         cmocka_unit_test(hashes_are_fixed),
+        cmocka_unit_test(shown_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 #include "base/number.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,6 +10,12 @@ fth_number fth_double_text(double x) {
         snprintf(n.text, sizeof n.text, "%.*g", digits, x);
         if (strtod(n.text, NULL) == x) break;
     }
+    return n;
+}
+
+fth_number fth_shown_number(double x) {
+    fth_number n;
+    snprintf(n.text, sizeof n.text, "%g", isnan(x) ? fabs(x) : x);
     return n;
 }
 

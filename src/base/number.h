@@ -12,6 +12,9 @@ typedef struct fth_number {
 /* The shortest of 15 to 17 digits that reads back as x: 0.1, not 0.10000000000000001. */
 fth_number fth_double_text(double x);
 
+/* Six digits, for messages; nan has no sign. */
+fth_number fth_shown_number(double x);
+
 /* A number of bytes, with a suffix where that is exact: 8G, 1536M, 1000. */
 fth_number fth_size_text(uint64_t bytes);
 

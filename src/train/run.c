@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/progress.h"
 #include "base/str.h"
 #include "data/prefetch.h"
@@ -490,8 +491,8 @@ static fth_err diverged(run *r, const fth_update *u) {
     fth_run_log_number(line, "gnorm", u->gnorm);
     fth_run_log_text(line, "where", where);
     FTH_TRY(fth_run_log_write(&r->lines, line));
-    snprintf(reason, sizeof reason, "loss %g, gradient norm %g; first value that is not finite: %s",
-             u->loss, u->gnorm, where);
+    snprintf(reason, sizeof reason, "loss %s, gradient norm %s; first value that is not finite: %s",
+             fth_shown_number(u->loss).text, fth_shown_number(u->gnorm).text, where);
     report_failure(r, &(fth_failure){.kind = FTH_FAULT_NONFINITE,
                                      .reason = reason,
                                      .update = update,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/number.h"
 #include "io/safetensors.h"
 #include "train/padded.h"
 #include "train/weights.h"
@@ -122,8 +123,9 @@ static fth_err add_steps(trace *t, fth_trainer *tr, const fth_batch *batch, int6
         fth_update u;
         err = fth_trainer_update(tr, i + 1, &batch, 1, &u);
         if (err == FTH_OK && !u.finite)
-            err = fth_fail(FTH_DIVERGED, "update %lld: loss %g, gradient norm %g are not finite",
-                           (long long)(i + 1), u.loss, u.gnorm);
+            err = fth_fail(FTH_DIVERGED, "update %lld: loss %s, gradient norm %s are not finite",
+                           (long long)(i + 1), fth_shown_number(u.loss).text,
+                           fth_shown_number(u.gnorm).text);
         numbers[i] = u.loss;
         numbers[steps + i] = u.gnorm;
         numbers[2 * steps + i] = u.lr;
