@@ -368,6 +368,29 @@ static void fixed_point_is_as_exact_as_floats(void **state) {
 }
 
 /* Only a program whose parameters stay as they are has them packed when it is made. */
+/* Weights that 8 bits cannot hold are an error, and so small ones are 0. */
+static void bad_weights_in_8_bits(void **state) {
+    (void)state;
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        map p;
+        open_map(&p, IN_8_BITS, NULL, FTH_FP32, 2, 3, 65, 70, FTH_ACT_NONE);
+        p.dev->backend->unprepare(&p.ex);
+        ((float *)p.tensor[W].data)[69 * 65 + 64] = bad[i];
+        assert_int_equal(p.dev->backend->prepare(&p.ex), FTH_FAILED);
+        assert_non_null(strstr(fth_error_message(), "not finite cannot be held in 8 bits"));
+        close_map(&p);
+    }
+    const fth_int8_path *path = fth_int8_path_named("plain");
+    const float rows[][4] = {{1e-40f, 0, -1e-45f, 0}, {1e30f, -2e30f, 0, 5e29f}};
+    int8_t *data = test_malloc((size_t)fth_int8_bytes(path, 2, 4));
+    fth_int8 w;
+    fth_int8_place(path, &w, 2, 4, data);
+    for (int j = 0; j < 2; j++) assert_true(path->pack_row(&w, j, rows[j]));
+    assert_memory_equal(data, ((const int8_t[]){0, 0, 0, 0, 64, -127, 0, 32}), 8);
+    test_free(data);
+}
+
 static void frozen_programs_pack(void **state) {
     (void)state;
     static const char *const names[] = {"plain", "plain-amx"};
@@ -488,6 +511,7 @@ int main(void) {
         cmocka_unit_test(odd_rows),
         cmocka_unit_test(whole_weights_agree_with_products),
         cmocka_unit_test(fixed_point_is_as_exact_as_floats),
+        cmocka_unit_test(bad_weights_in_8_bits),
         cmocka_unit_test(frozen_programs_pack),
         cmocka_unit_test(few_rows_stay_floats),
         cmocka_unit_test(uneven_weights_stay_floats),

@@ -28,10 +28,15 @@ void fth_int8_place(const fth_int8_path *path, fth_int8 *w, int64_t n, int64_t k
     w->offset = (int32_t *)(void *)(w->scale + columns);
 }
 
+/* False where a number of the row is not finite. */
 static bool pack_row(fth_int8 *w, int64_t j, const float *row) {
     float most = 0;
-    for (int64_t l = 0; l < w->k; l++) most = fmaxf(most, fabsf(row[l]));
-    const float inverse = most > 0 ? 127 / most : 0;
+    for (int64_t l = 0; l < w->k; l++) {
+        if (!isfinite(row[l])) return false;
+        most = fmaxf(most, fabsf(row[l]));
+    }
+    /* a row so small that this is no float is as good as 0 */
+    const float inverse = most > 0 && isfinite(127 / most) ? 127 / most : 0;
     const int64_t panel = j / FTH_INT8_COLUMNS, column = j % FTH_INT8_COLUMNS;
     int8_t *to = w->packed + panel * w->groups * GROUP + column * FTH_INT8_DEPTH;
     int32_t sum = 0;

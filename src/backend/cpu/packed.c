@@ -264,7 +264,11 @@ fth_err fth_cpu_pack_whole(fth_exec *ex, bool few_rows) {
 fth_err fth_cpu_pack(fth_exec *ex) {
     const fth_int8_path *int8 = ((const fth_cpu *)ex->device)->int8;
     bool well;
-    if (int8) return quantize(ex, int8, &well);
+    if (int8) {
+        FTH_TRY(quantize(ex, int8, &well));
+        return well ? FTH_OK
+                    : fth_fail(FTH_FAILED, "weights that are not finite cannot be held in 8 bits");
+    }
     return ex->frozen ? fth_cpu_pack_whole(ex, generates(ex->graph)) : FTH_OK;
 }
 

@@ -43,7 +43,7 @@ static float quantize_row(const real *restrict_ x, int64_t k, int bias, uint8_t 
     }
     float most;
     memcpy(&most, &top, sizeof most);
-    const bool usable = most > 0 && most < INFINITY;
+    const bool usable = most > 0 && most < INFINITY && 127 / most < INFINITY;
     const float inverse = usable ? 127 / most : 0;
     if (usable) {
 #pragma omp simd
