@@ -182,6 +182,9 @@ printf 'two\n\nthree\n' > three
 expect 0 "$fathom" generate whole/checkpoints/best --input three --beam 2 --quiet
 [ "$(wc -l < out)" -eq 3 ] || fail "not one line of output for each line of input"
 [ -z "$(sed -n 2p out)" ] || fail "an empty line has a translation"
+expect 0 "$fathom" generate whole/checkpoints/best --input three --beam 3 --nbest 2 --quiet
+[ "$(wc -l < out)" -eq 6 ] && [ -z "$(sed -n '3p;4p' out)" ] || fail "--nbest 2 does not print two lines for each"
+expect 0 "$fathom" generate whole/checkpoints/best --input three --beam 2 --quiet
 "$fathom" generate whole/checkpoints/best --beam 2 --quiet < three | cmp -s - out || fail "standard input differs"
 expect 0 "$fathom" generate whole/checkpoints/best --input five --beam 3 --nbest 2 --format fairseq --quiet
 [ "$(grep -c '^H-' out)" -eq 10 ] || fail "fairseq's format has not two hypotheses a line"

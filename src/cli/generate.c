@@ -23,10 +23,11 @@
     X(STR, prefix, "", FTH_SHOWN_AS("FILE"), "lines with the forced beginning of each output")     \
     X(CHOICE, format, "text", FTH_CHOICES("text|fairseq|jsonl"), "of the output")                  \
     X(I64, beam, "5", FTH_RANGE(1, 256), "hypotheses kept; 1: greedy")                             \
-    X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line")                             \
+    X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line; an empty one where none is") \
     X(F64, lenpen, "1", FTH_ANY, "the score is divided by length^lenpen")                          \
     X(F64, unkpen, "0", FTH_ANY, "taken off the score of the unknown word")                        \
-    X(F64, max_len_a, "0", FTH_MIN(0), "an output has at most a * source tokens + b tokens")       \
+    X(F64, max_len_a, "0", FTH_MIN(0),                                                             \
+      "an output has at most max(1, a * source tokens + b) tokens")                                \
     X(I64, max_len_b, "200", FTH_MIN(0), "the b of it")                                            \
     X(I64, min_len, "0", FTH_MIN(0), "fewest tokens before the end symbol")                        \
     X(I64, no_repeat_ngram_size, "0", FTH_MIN(0), "no run of so many tokens twice; 0: off")        \
@@ -115,10 +116,10 @@ static fth_err print_output(void *context, const fth_output *out) {
     work *w = context;
     if (strcmp(w->o->format, "fairseq") == 0) return print_fairseq(w, out);
     if (strcmp(w->o->format, "jsonl") == 0) return print_jsonl(w, out);
-    if (out->n_found == 0) fputc('\n', w->out);
-    for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
-        FTH_TRY(detokenize(w, &out->found[k]));
-        fprintf(w->out, "%s\n", w->text.text);
+    /* as many for each line of input: so they are told apart */
+    for (int32_t k = 0; k < w->o->nbest; k++) {
+        if (k < out->n_found) FTH_TRY(detokenize(w, &out->found[k]));
+        fprintf(w->out, "%s\n", k < out->n_found ? w->text.text : "");
     }
     return FTH_OK;
 }
