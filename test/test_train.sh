@@ -200,6 +200,31 @@ expect 0 "$fathom" average whole/checkpoints/last whole/checkpoints/best --out m
 expect 0 $train --save-dir tuned --restore-file whole/checkpoints/best --max-update 3
 grep -q '"alpha":1[,}]' tuned/log.jsonl || fail "fine-tuning does not use the schedule's end"
 
+# ---- weights that are not finite: the last number of the last tensor ----
+mkdir nan
+cp whole/checkpoints/best/config.json whole/checkpoints/best/tokenizer.model nan
+{ head -c -4 whole/checkpoints/best/model.safetensors && printf '\377\377\377\377'; } > nan/model.safetensors
+for how in '--beam 1' '--beam 3' '--sampling --beam 2' '--beam 20'; do
+    # shellcheck disable=SC2086
+    refuses 1 'logits that are not finite' "$fathom" generate nan --input five $how --quiet
+    [ ! -s out ] || fail "a model that is not finite gives text: $(cat out)"
+done
+refuses 1 'logits that are not finite' "$fathom" generate whole/checkpoints/best nan --input five --quiet
+for verb in "evaluate nan data" "generate nan --input five"; do
+    # shellcheck disable=SC2086
+    refuses 1 'nan: encoder.layers.1.self_attn_layer_norm.weight[15] is nan: --quantize int8 needs' "$fathom" $verb --quantize int8
+done
+expect 0 "$fathom" evaluate nan data --json
+grep -q '"nll_loss": "nan", "ppl": "nan", "tokens": ' out || fail "no JSON: $(cat out)"
+expect 0 "$fathom" evaluate nan data
+grep -q '^valid: nll nan, ppl nan per' out || fail "no nan: $(cat out)"
+refuses 3 ': loss nan, gradient norm nan are not finite' "$fathom" trace "$here/golden/trace/postln-encdec" \
+    --batch "$here/golden/trace/postln-encdec/batch.safetensors" --steps 3 --lr 1e38 --warmup-updates 0 --out x.st
+expect 0 "$fathom" generate whole/checkpoints/best --input five --beam 1 --quiet
+mv out greedy
+expect 0 "$fathom" generate whole/checkpoints/best --input five --beam 1 --sampling --temperature 1e-38 --quiet
+cmp -s out greedy || fail "a temperature of 1e-38 is not greedy"
+
 # ---- every method trains from the command line ----
 for method in $("$fathom" methods | awk 'NR > 1 && NF > 2 && $2 ~ /yes|no/ { print $1 }'); do
     expect 0 "$fathom" train data $model --method "$method" --max-tokens 300 --max-update 2 --save-dir "m-$method" \
@@ -245,6 +270,27 @@ for option in '--tokens-per-sample 32' '--context-window 8'; do
 done
 refuses 2 '--out' "$fathom" fold whole/checkpoints/best
 refuses 2 'preln' "$fathom" fold m-preln/checkpoints/last --out x
+# ---- models and tokenizers that do not belong together ----
+refuses 2 'postln-enc: an encoder-only model (arch enc) cannot generate' "$fathom" generate "$here/golden/trace/postln-enc" \
+    --input five
+sed 's/"unk": 3/"unk": 4/' whole/checkpoints/best/config.json > other.json
+expect 0 "$fathom" init --config other.json --out other
+refuses 2 'other: unk is 4, that of whole/checkpoints/best is 3' "$fathom" generate whole/checkpoints/best other --input five
+sed 's/"\(...\)_vocab": 200/"\1_vocab": 199/' whole/checkpoints/best/config.json > other.json
+rm -r other
+expect 0 "$fathom" init --config other.json --out other
+refuses 2 'other: src_vocab is 199, that of whole/checkpoints/best is 200' "$fathom" generate whole/checkpoints/best other \
+    --input five
+cp whole/checkpoints/best/tokenizer.model other
+refuses 2 'other: its source tokenizer has 200 ids, the source vocabulary of its model 199' "$fathom" generate other --input five
+expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de --vocab-size 150 --out smaller
+cp whole/checkpoints/best/*.safetensors whole/checkpoints/best/config.json other
+mv other/tokenizer.model other/tokenizer.tgt.model
+cp smaller/tokenizer.model other/tokenizer.src.model
+refuses 2 'other: its source tokenizer has 150 ids, the source vocabulary of its model 200' "$fathom" generate other --input five
+{ echo short; seq -s ' ' 200; } > long
+refuses 2 'long:2: has ' "$fathom" generate whole/checkpoints/best --input long --strict
+refuses 2 'standard input:2: has ' sh -c "'$fathom' generate whole/checkpoints/best --strict < long"
 if "$fathom" train data --device cuda --save-dir bad 2> err; then :; else grep -q cuda err || fail "--device cuda: $(cat err)"; fi
 head -c 1000 whole/checkpoints/best/model.safetensors > short
 mkdir stub && cp whole/checkpoints/best/config.json stub/ && mv short stub/model.safetensors

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/device/device.h"
+#include "base/number.h"
 #include "base/option_uses.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
@@ -57,6 +58,13 @@ static fth_err check_blocks(const fth_config *c, const evaluate_options *o,
     return FTH_OK;
 }
 
+/* Nine digits; what is not finite is a string (CONTRACTS 4). */
+static fth_number json_text(double x) {
+    fth_number n;
+    snprintf(n.text, sizeof n.text, isfinite(x) ? "%.9g" : "\"%g\"", x);
+    return n;
+}
+
 static void print_result(const work *w, const evaluate_options *o, const fth_eval *e) {
     double nll = e->nll;
     int64_t units = e->tokens;
@@ -64,11 +72,12 @@ static void print_result(const work *w, const evaluate_options *o, const fth_eva
         units = w->data->side[w->data->n_sides - 1].words + w->data->sentences;
         nll = e->nll * (double)e->tokens / (double)units;
     }
+    if (isnan(nll)) nll = fabs(nll); /* without a sign */
     if (o->json)
-        printf("{\"split\": \"%s\", \"nll_loss\": %.9g, \"ppl\": %.9g, \"tokens\": %lld, "
+        printf("{\"split\": \"%s\", \"nll_loss\": %s, \"ppl\": %s, \"tokens\": %lld, "
                "\"left_out\": %lld, \"per\": \"%s\"}\n",
-               o->split, nll, exp(nll), (long long)units, (long long)e->left_out,
-               o->per_word ? "word" : "token");
+               o->split, json_text(nll).text, json_text(exp(nll)).text, (long long)units,
+               (long long)e->left_out, o->per_word ? "word" : "token");
     else
         printf("%s: nll %.4f, ppl %.3f per %s over %lld\n", o->split, nll, exp(nll),
                o->per_word ? "word" : "token", (long long)units);
@@ -90,6 +99,10 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(check_blocks(&w->model.config, o, groups, n));
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, o->quantize));
+    if (strcmp(o->quantize, "none") != 0) {
+        fth_err err = fth_weights_finite(&w->model, w->flat, FTH_QUANTIZE_RULE);
+        if (err != FTH_OK) return fth_fail_in(err, "%s", folder);
+    }
     FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, false, &w->arenas));
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
     bool lm = w->model.config.arch == FTH_DEC;

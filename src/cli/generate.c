@@ -175,9 +175,12 @@ static fth_err generate_all(work *w, fth_lines *text, fth_lines *prefix, chunk *
     return FTH_OK;
 }
 
+static const char *input_name(const work *w) {
+    return strcmp(w->o->input, "-") == 0 ? "standard input" : w->o->input;
+}
+
 static fth_err run_lines(work *w) {
-    const fth_text_file input = {w->o->input,
-                                 strcmp(w->o->input, "-") == 0 ? "standard input" : w->o->input};
+    const fth_text_file input = {w->o->input, input_name(w)};
     const fth_text_file begin = {w->o->prefix, w->o->prefix};
     fth_lines *text = NULL, *prefix = NULL;
     chunk *c = calloc(1, sizeof *c);
@@ -217,6 +220,15 @@ static fth_err load_tokenizer(const char *folder, const char *name, fth_tokenize
     return err;
 }
 
+static fth_err check_vocab(const char *folder, const char *side, const fth_tokenizer *t,
+                           int32_t vocab) {
+    const int32_t ids = fth_tokenizer_size(t);
+    if (ids == vocab) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s: its %s tokenizer has %d ids, the %s vocabulary of its model %d", folder,
+                    side, ids, side, vocab);
+}
+
 static fth_err load_tokenizers(work *w, const char *folder) {
     char *joint = fth_strdup_printf("%s/tokenizer.model", folder);
     if (!joint) return fth_fail(FTH_NO_MEMORY, "no memory");
@@ -233,18 +245,28 @@ static fth_err load_tokenizers(work *w, const char *folder) {
         FTH_TRY(load_tokenizer(folder, "tokenizer.src.model", &w->src));
         FTH_TRY(load_tokenizer(folder, "tokenizer.tgt.model", &w->tgt));
     }
-    int32_t vocab = fth_tokenizer_size(w->tgt);
-    if (vocab != w->model[0].config.tgt_vocab)
-        return fth_fail(FTH_BAD_INPUT, "%s: its tokenizer has %d ids, its model %d", folder, vocab,
-                        w->model[0].config.tgt_vocab);
-    return FTH_OK;
+    const fth_config *c = &w->model[0].config;
+    if (c->arch == FTH_ENCDEC) FTH_TRY(check_vocab(folder, "source", w->src, c->src_vocab));
+    return check_vocab(folder, "target", w->tgt, c->tgt_vocab);
+}
+
+/* What cannot generate is said before anything else of it is looked at. */
+static fth_err check_weights(const work *w, const char *folder, int i, const float *flat) {
+    if (w->model[i].config.arch == FTH_ENC)
+        return fth_fail(FTH_BAD_INPUT, "%s: an encoder-only model (arch enc) cannot generate",
+                        folder);
+    if (strcmp(w->o->quantize, "none") == 0) return FTH_OK;
+    fth_err err = fth_weights_finite(&w->model[i], flat, FTH_QUANTIZE_RULE);
+    return err == FTH_OK ? FTH_OK : fth_fail_in(err, "%s", folder);
 }
 
 static fth_err load_model(work *w, const char *folder, int i) {
     float *flat = NULL;
     FTH_TRY(fth_weights_read(folder, &w->model[i], &flat));
     w->n_models = i + 1;
-    fth_err err = fth_arenas_new(w->device, w->model[i].params.size, 0, false, &w->arenas[i]);
+    fth_err err = check_weights(w, folder, i, flat);
+    if (err == FTH_OK)
+        err = fth_arenas_new(w->device, w->model[i].params.size, 0, false, &w->arenas[i]);
     if (err == FTH_OK) err = fth_arenas_load(w->device, &w->arenas[i], flat);
     free(flat);
     return err;
@@ -267,6 +289,7 @@ static fth_generator_spec spec_of(const work *w) {
                                 .batch = (int32_t)o->batch,
                                 .max_tokens = (int32_t)o->max_tokens,
                                 .strict = o->strict,
+                                .input = input_name(w),
                                 .src = w->src,
                                 .tgt = w->tgt};
 }
@@ -302,7 +325,7 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
     FTH_TRY(load_tokenizers(w, parsed->positionals[0]));
     fth_generator_model models[MAX_MODELS];
     for (int i = 0; i < w->n_models; i++)
-        models[i] = (fth_generator_model){&w->model[i], &w->arenas[i]};
+        models[i] = (fth_generator_model){parsed->positionals[i], &w->model[i], &w->arenas[i]};
     fth_generator_spec spec = spec_of(w);
     FTH_TRY(fth_generator_new(models, w->n_models, w->device, &spec, &w->generator));
     FTH_TRY(run_to_output(w));

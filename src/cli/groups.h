@@ -23,6 +23,8 @@ FTH_OPTION_GROUP(fth_cpu_device_options_group, fth_device_options, "device", CPU
     X(CHOICE, quantize, "none", FTH_CHOICES("none|int8"),                                          \
       "int8: weights of linear maps in 8 bits, a quarter of the memory to read; device cpu only")
 
+#define FTH_QUANTIZE_RULE "--quantize int8 needs weights that are finite"
+
 #define OPTIMISER_OPTIONS(X)                                                                       \
     X(F64, lr, "0.0005", FTH_ABOVE(0), "peak learning rate")                                       \
     X(CHOICE, lr_scheduler, "inverse_sqrt",                                                        \

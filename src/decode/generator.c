@@ -35,23 +35,32 @@ static double now(void) {
 
 /* ---- making ---- */
 
-static fth_err check_models(const fth_generator_model *models, int n) {
-    const fth_config *a = &models[0].model->config;
-    for (int i = 1; i < n; i++) {
-        const fth_config *b = &models[i].model->config;
-        if (a->arch != b->arch || a->tgt_vocab != b->tgt_vocab || a->src_vocab != b->src_vocab)
-            return fth_fail(FTH_BAD_INPUT,
-                            "model %d of the ensemble has another architecture or "
-                            "vocabulary than the first",
-                            i + 1);
-    }
+/* The models of an ensemble read and write the same ids. */
+static fth_err check_model(const fth_generator_model *first, const fth_generator_model *other) {
+    const fth_config *a = &first->model->config, *b = &other->model->config;
+    const struct {
+        const char *key;
+        int32_t a, b;
+    } keys[] = {{"src_vocab", a->src_vocab, b->src_vocab},
+                {"tgt_vocab", a->tgt_vocab, b->tgt_vocab},
+                {"bos", a->bos, b->bos},
+                {"pad", a->pad, b->pad},
+                {"eos", a->eos, b->eos},
+                {"unk", a->unk, b->unk}};
+    if (a->arch != b->arch)
+        return fth_fail(FTH_BAD_INPUT, "%s: arch is %s, that of %s is %s; an ensemble has one",
+                        other->name, fth_arch_name(b->arch), first->name, fth_arch_name(a->arch));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].a != keys[i].b)
+            return fth_fail(FTH_BAD_INPUT, "%s: %s is %d, that of %s is %d; an ensemble has one",
+                            other->name, keys[i].key, keys[i].b, first->name, keys[i].a);
     return FTH_OK;
 }
 
 fth_err fth_generator_new(const fth_generator_model *models, int n, fth_device *dev,
                           const fth_generator_spec *spec, fth_generator **out) {
     *out = NULL;
-    FTH_TRY(check_models(models, n));
+    for (int i = 1; i < n; i++) FTH_TRY(check_model(&models[0], &models[i]));
     fth_generator *g = calloc(1, sizeof *g);
     if (!g) return no_memory();
     g->spec = *spec;
@@ -124,8 +133,8 @@ static fth_err tokenize(fth_generator *g, const fth_input *line, item *it) {
     FTH_TRY(fth_tokenizer_encode(encdec ? g->spec.src : g->spec.tgt, line->text, length, text));
     if (text->n > most) {
         if (g->spec.strict)
-            return fth_fail(FTH_BAD_INPUT, "line %lld: has %zu tokens, the model takes %zu",
-                            (long long)line->number + 1, text->n, most);
+            return fth_fail(FTH_BAD_INPUT, "%s:%lld: has %zu tokens, the model takes %zu",
+                            g->spec.input, (long long)line->number + 1, text->n, most);
         text->n = most;
         g->totals.cut++;
     }

@@ -8,6 +8,7 @@
 
 /* A model with its parameters on the device; several make an ensemble. */
 typedef struct fth_generator_model {
+    const char *name; /* for messages */
     const fth_model *model;
     const fth_arenas *arenas;
 } fth_generator_model;
@@ -17,6 +18,7 @@ typedef struct fth_generator_spec {
     int32_t batch;                  /* sentences at once, at most */
     int32_t max_tokens;             /* source tokens at once, at most */
     bool strict;                    /* a source that is too long is an error instead of being cut */
+    const char *input;              /* what messages call the lines' file */
     const fth_tokenizer *src, *tgt; /* the same for a joint one; src unused by dec models */
 } fth_generator_spec;
 

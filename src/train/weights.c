@@ -1,9 +1,11 @@
 #include "train/weights.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "io/model_dir.h"
 
 fth_err fth_weights_tensors(const fth_params *params, const char *prefix, const float *flat,
@@ -73,6 +75,25 @@ done:
         fth_model_fini(model);
     }
     return err;
+}
+
+static fth_err not_finite(const fth_param *p, int64_t at, double x, const char *rule) {
+    const fth_number number = fth_shown_number(x);
+    if (p->rank < 2)
+        return fth_fail(FTH_FAILED, "%s[%lld] is %s: %s", p->name, (long long)at, number.text,
+                        rule);
+    return fth_fail(FTH_FAILED, "%s[%lld, %lld] is %s: %s", p->name, (long long)(at / p->shape[1]),
+                    (long long)(at % p->shape[1]), number.text, rule);
+}
+
+fth_err fth_weights_finite(const fth_model *model, const float *flat, const char *rule) {
+    for (int32_t i = 0; i < model->params.n; i++) {
+        const fth_param *p = &model->params.param[i];
+        for (int64_t k = 0; k < fth_param_size(p); k++)
+            if (!isfinite(flat[p->offset + k]))
+                return not_finite(p, k, (double)flat[p->offset + k], rule);
+    }
+    return FTH_OK;
 }
 
 fth_err fth_weights_write(const char *folder, const fth_model *model, const float *flat,
