@@ -3,6 +3,7 @@
 #include "test_io.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/hash.h"
@@ -183,6 +184,10 @@ static void cut_files(void **state) {
     remove(path);
     assert_failed(fth_dataset_open(path, &d), FTH_NOT_FOUND, (const char *[]){"set.fds", NULL});
     assert_failed(fth_dataset_open(*state, &d), FTH_BAD_INPUT, (const char *[]){NULL});
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(60); /* for a reader that waits */
+    assert_failed(fth_dataset_open(path, &d), FTH_BAD_INPUT, (const char *[]){"regular", NULL});
+    alarm(0);
 }
 
 /* Reads everything, as training would. */

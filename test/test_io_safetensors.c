@@ -357,6 +357,11 @@ static void refuses_malformed_files(void **state) {
     put_bytes(path, "1234567", 7);
     assert_failed(fth_st_open(path, &f), FTH_BAD_INPUT, (const char *[]){"7 bytes", NULL});
     assert_failed(fth_st_open(*state, &f), FTH_BAD_INPUT, (const char *[]){"regular", NULL});
+    PATH(path, *state, "pipe.safetensors");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(60); /* for a reader that waits */
+    assert_failed(fth_st_open(path, &f), FTH_BAD_INPUT, (const char *[]){"regular", NULL});
+    alarm(0);
     PATH(path, *state, "none.safetensors");
     assert_failed(fth_st_open(path, &f), FTH_NOT_FOUND, (const char *[]){path, NULL});
 }

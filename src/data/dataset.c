@@ -69,13 +69,14 @@ static void take_header(fth_dataset *d, const fth_fds_header *h, const fth_fds_l
 
 static fth_err map_file(fth_dataset *d) {
     struct stat info;
-    int fd = open(d->path, O_RDONLY | O_CLOEXEC);
+    /* a pipe is refused, not waited for */
+    int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fth_fail(errno == ENOENT ? FTH_NOT_FOUND : FTH_IO, "%s: cannot open: %s", d->path,
                         strerror(errno));
     fth_err err = FTH_OK;
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        err = fth_fail(FTH_BAD_INPUT, "%s: not a data set of fathom", d->path);
+        err = fth_fail(FTH_BAD_INPUT, "%s: not a data set of fathom, no regular file", d->path);
     } else if (info.st_size < FTH_FDS_HEADER) {
         err = fth_fail(FTH_BAD_INPUT, "%s: not a data set of fathom, or cut short: %lld bytes",
                        d->path, (long long)info.st_size);

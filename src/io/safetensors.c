@@ -45,7 +45,8 @@ static size_t bytes_of(const fth_st_tensor *t) {
 }
 
 static fth_err map_file(fth_st_file *f) {
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    /* a pipe is refused, not waited for */
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fth_fail(errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND : FTH_IO,
                         "cannot open: %s", strerror(errno));
