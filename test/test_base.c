@@ -265,6 +265,17 @@ static void utf8_is_checked_strictly(void **state) {
         free(exact);
     }
     assert_int_equal(fth_utf8_valid_prefix("a\0b", 3), 3);
+    static const struct {
+        const char *text;
+        int blank;
+    } texts[] = {{"", 1},
+                 {" \t\x01\x7f\xc2\xa0\xc2\x8f", 1},
+                 {"\xe2\x80\x8b\xe3\x80\x80\xe2\x80\xa9\xef\xbb\xbf\xe1\x9a\x80", 1},
+                 {"\xe2\x80\x90", 0},
+                 {"  x", 0},
+                 {" \xc3\xa4", 0}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_int_equal(fth_utf8_is_blank(texts[i].text, strlen(texts[i].text)), texts[i].blank);
 }
 
 static void philox_gives_the_known_answers(void **state) {

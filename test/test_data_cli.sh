@@ -35,6 +35,11 @@ head -n 20 src >few.src
 head -n 20 tgt >few.tgt
 head -n 150 tgt >short
 : >nothing
+i=0
+while [ $i -lt 100 ]; do
+    printf '\n \t\302\240\342\200\213\343\200\200\n'
+    i=$((i + 1))
+done >blank
 printf 'caf\351\n' >latin
 head -c 300 /dev/zero | tr '\0' 'x' >wide
 paste src tgt >both.tsv
@@ -78,6 +83,11 @@ refuses 2 'not several' --train-src src --train-tgt tgt --train-text src --out d
 refuses 2 'standard input' --train-src - --train-tgt - --out data
 refuses 2 'missing: cannot open' --train-src missing --train-tgt tgt --out data
 refuses 2 'nothing: an empty file' --train-src nothing --train-tgt tgt --out data
+for type in unigram bpe word char; do
+    refuses 2 'blank: has blank lines alone; a vocabulary' --train-text blank --model-type $type --vocab-size 37 --out data
+done
+refuses 2 'blank: has blank lines alone' --train-src src --train-tgt blank --separate --vocab-size 60 --out data
+refuses 2 'blank and 1 more: has blank lines alone' --train-text blank --train-text blank --vocab-size 60 --out data
 refuses 2 'latin:1: not UTF-8: byte 0xe9' --train-src latin --train-tgt tgt --out data
 refuses 2 'src has 200 lines, short has 150' --train-src src --train-tgt short --out data
 refuses 2 'both.tsv:1: not JSON' --train-jsonl both.tsv --out data

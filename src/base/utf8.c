@@ -44,3 +44,23 @@ size_t fth_utf8_valid_prefix(const char *text, size_t length) {
     }
     return at;
 }
+
+/* The bytes of the blank character at text, 0 when it is none. */
+static size_t blank(const char *text, size_t left) {
+    static const char *const wide[] = {"\xc2\x8f",     "\xc2\x9f",     "\xc2\xa0",
+                                       "\xe1\x9a\x80", "\xe2\x81\x9f", "\xe3\x80\x80",
+                                       "\xef\xbb\xbf"};
+    const unsigned char *p = (const unsigned char *)text;
+    if (p[0] <= ' ' || p[0] == 0x7F) return 1;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (left >= strlen(wide[i]) && memcmp(text, wide[i], strlen(wide[i])) == 0)
+            return strlen(wide[i]);
+    if (left < 3 || p[0] != 0xE2 || p[1] != 0x80) return 0; /* U+2000 to U+203F */
+    return p[2] <= 0x8F || p[2] == 0xA8 || p[2] == 0xA9 || p[2] == 0xAF ? 3 : 0;
+}
+
+int fth_utf8_is_blank(const char *text, size_t length) {
+    size_t at = 0, step = 1;
+    while (at < length && step) at += step = blank(text + at, length - at);
+    return at >= length;
+}

@@ -8,4 +8,7 @@
  * surrogates, nothing above U+10FFFF); == length when all is valid. */
 size_t fth_utf8_valid_prefix(const char *text, size_t length);
 
+/* 1 for valid UTF-8 that has nothing but spaces, control characters and characters without width. */
+int fth_utf8_is_blank(const char *text, size_t length);
+
 #endif

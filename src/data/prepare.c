@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/progress.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "data/encode.h"
 #include "data/out_folder.h"
 #include "data/sample.h"
@@ -78,26 +79,42 @@ static void progress_start(fth_progress *progress, const work *w, const char *ti
                       fth_text_spec_size(text) / 1000);
 }
 
+/* SentencePiece cannot make a vocabulary of no characters, and does not name the file. */
+static fth_err fail_blank(const work *w, int side) {
+    const fth_text_spec *text = &w->text[FTH_TRAIN];
+    if (!text->n_files[side]) side = 0;
+    const size_t more = text->n_files[side] - 1;
+    char others[32] = "";
+    if (more) snprintf(others, sizeof others, " and %zu more", more);
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s%s: has blank lines alone; a vocabulary needs a line with characters",
+                    text->files[side][0].name, others);
+}
+
 /* One pass over the training text. samples[side], or samples[0] for both. */
 static fth_err read_samples(const work *w, fth_sample samples[2]) {
     fth_err err = FTH_OK;
     fth_records *records = NULL;
     fth_record record;
     fth_progress progress;
+    bool has_text[2] = {false, w->separate == 0}; /* by sample */
     progress_start(&progress, w, "reading", &w->text[FTH_TRAIN]);
     FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
     for (int64_t line = 1;; line++) {
         FTH_TRY_OR(err, fth_records_next(records, &record), end);
         if (!record.sides) break;
         for (int s = 0; s < record.sides; s++) {
-            fth_sample *sample = &samples[w->separate ? s : 0];
-            FTH_TRY_OR(err, fth_sample_add(sample, record.text[s], record.length[s]), end);
+            const int to = w->separate ? s : 0;
+            FTH_TRY_OR(err, fth_sample_add(&samples[to], record.text[s], record.length[s]), end);
+            has_text[to] = has_text[to] || !fth_utf8_is_blank(record.text[s], record.length[s]);
         }
         if (line % 1024 == 0)
             fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
     }
     fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
     fth_progress_end(&progress);
+    for (int i = 0; i < 2 && err == FTH_OK; i++)
+        if (!has_text[i]) err = fail_blank(w, i);
 end:
     fth_records_free(records);
     return err;
