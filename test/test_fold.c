@@ -102,6 +102,27 @@ static void others_are_refused(void **state) {
     assert_int_equal(refused, 11);
 }
 
+static void an_omega_of_0_is_named(void **state) {
+    (void)state;
+    static const char *const names[] = {"decoder.layers.1.encoder_attn_skip",
+                                        "encoder.layers.0.self_attn_skip",
+                                        "decoder.layers.0.ffn_skip"};
+    for (int i = 0; i < 3; i++) {
+        fth_config c = model_case_config("admin", FTH_ENCDEC);
+        model_case from;
+        model_case_init(&from, &c, "cpu", 1, 0.1, 0);
+        const fth_params *p = &from.model.params;
+        from.flat[p->param[fth_params_find(p, names[i])].offset + 3] = 0;
+        fth_model to;
+        float *flat;
+        char says[80];
+        snprintf(says, sizeof says, "%s[3] is 0", names[i]);
+        assert_int_equal(fth_model_fold(&from.model, from.flat, &to, &flat), FTH_BAD_INPUT);
+        assert_non_null(strstr(fth_error_message(), says));
+        model_case_fini(&from);
+    }
+}
+
 /* ---- the profiling pass ---- */
 
 static void profile_case(const char *device, double dropout, float *omega, int *n) {
@@ -158,6 +179,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folds_keep_the_outputs),
         cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(an_omega_of_0_is_named),
         cmocka_unit_test(profiling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

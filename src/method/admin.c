@@ -78,8 +78,11 @@ static fth_err fold_sublayer(fth_fold *f, fth_stack stack, int32_t layer, fth_su
     const float *omega = fth_fold_source(f, stack, layer, skips[sub]);
     for (int64_t i = 0; i < d; i++)
         if (omega[i] == 0)
-            return fth_fail(FTH_BAD_INPUT, "entry %lld of %s in layer %d is 0 and cannot be folded",
-                            (long long)i, skips[sub], layer);
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s.layers.%d.%s[%lld] is 0 and cannot be folded: weights are divided "
+                            "by it",
+                            stack == FTH_ENCODER ? "encoder" : "decoder", layer, skips[sub],
+                            (long long)i);
     if (norm_below) {
         snprintf(name, sizeof name, "%s.weight", norm_below);
         multiply(fth_fold_target(f, stack, layer_below, name), omega, d);
