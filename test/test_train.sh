@@ -225,6 +225,13 @@ mv out greedy
 expect 0 "$fathom" generate whole/checkpoints/best --input five --beam 1 --sampling --temperature 1e-38 --quiet
 cmp -s out greedy || fail "a temperature of 1e-38 is not greedy"
 
+# ---- a call that is refused holds nobody to its options ----
+refuses 2 "--restore-file $here/golden/trace/postln-encdec: its parameters are not those" $train --save-dir late \
+    --restore-file "$here/golden/trace/postln-encdec" --max-update 3
+refuses 2 'no sentence is short enough' $train --save-dir late --max-positions 2
+expect 0 $train --save-dir late --restore-file whole/checkpoints/best --max-update 3
+refuses 2 'the run was begun with "restore-file: ' $train --save-dir late --max-update 3
+
 # ---- every method trains from the command line ----
 for method in $("$fathom" methods | awk 'NR > 1 && NF > 2 && $2 ~ /yes|no/ { print $1 }'); do
     expect 0 "$fathom" train data $model --method "$method" --max-tokens 300 --max-update 2 --save-dir "m-$method" \
@@ -247,7 +254,7 @@ refuses 2 'did you mean "branchnorm"?' "$fathom" methods branchnrom
 refuses 2 'growth' $train --save-dir bad --method-option growth=cubic
 refuses 2 '--arch enc' "$fathom" train data --arch enc --save-dir bad
 refuses 1 '--memory-budget' $train --save-dir bad --memory-budget 10K
-refuses 2 'max-positions' $train --save-dir bad --max-positions 4
+refuses 2 'no sentence is short enough for --max-positions 2' $train --save-dir bad --max-positions 2
 refuses 2 'nothing-here' "$fathom" generate nothing-here --input five
 refuses 2 'nothing-here' "$fathom" generate whole/checkpoints/best --input nothing-here
 printf 'ab\377\n' > latin

@@ -326,13 +326,26 @@ static fth_err compare_options(const char *path, const char *old, const char *ne
     return FTH_OK;
 }
 
+/* Without a checkpoint there is nothing to go on from: what a call left that was refused, say for its
+ * --restore-file, holds nobody to its options. */
+static fth_err has_begun(const run *r, bool *begun) {
+    int64_t *updates = NULL;
+    size_t n = 0;
+    fth_err err = fth_checkpoint_list(r->checkpoints, &updates, &n);
+    free(updates);
+    *begun = n > 0;
+    return err;
+}
+
 static fth_err keep_options(const run *r) {
+    bool begun;
+    FTH_TRY(has_begun(r, &begun));
     char *path = fth_strdup_printf("%s/config.yaml", r->spec->save_dir);
     if (!path) return no_memory();
     char *old = NULL;
     size_t size;
     fth_err err = FTH_OK;
-    if (fth_file_exists(path)) {
+    if (begun && fth_file_exists(path)) {
         err = fth_file_read(path, &old, &size);
         if (err == FTH_OK) err = compare_options(path, old, r->spec->yaml);
     }
