@@ -227,6 +227,38 @@ if command -v gnuplot >/dev/null; then
     PATH="$tree/bin" "$fathom" probe gradnorm b --batch "$set_file" --out without2 >out.txt 2>err.txt || fail "gnuplot is needed to measure"
     grep -q "warning: gnuplot is not installed" err.txt || fail "nothing is said of the missing figure"
 fi
+# ---- numbers that are not finite are in the table and not in the figure
+mkdir nan
+cp "$models/postln-encdec/config.json" nan
+{ head -c -4 "$models/postln-encdec/model.safetensors" && printf '\377\377\377\377'; } >nan/model.safetensors
+for what in gradnorm places lninput similarity sparsity surface; do
+    # shellcheck disable=SC2046
+    "$fathom" probe $what nan --batch "$models/postln-encdec/batch.safetensors" $(grid $what) --out nan-$what >out.txt 2>err.txt ||
+        fail "$what of NaN: $(cat err.txt)"
+    [ $what = sparsity ] || grep -q ',nan$' nan-$what/$what.csv || fail "$what.csv has no nan"
+    ! grep -v '^surface: \|no value is finite\|gnuplot is not installed' err.txt || fail "$what of NaN says more"
+    ! grep -v 'rows$\|: mean LN input ' out.txt || fail "$what of NaN prints more"
+    ! grep -q -e '-nan' out.txt || fail "$what prints -nan"
+    case $what in
+    gradnorm | places | surface)
+        grep -q "warning: nan-$what/$what.csv: no value is finite: no figure is drawn" err.txt || fail "$what: $(cat err.txt)"
+        [ ! -e nan-$what/$what.svg ] || fail "an empty figure of $what"
+        ;;
+    *) [ ! -e figures/$what.svg ] || [ -e nan-$what/$what.svg ] || fail "no figure of $what" ;;
+    esac
+done
+if command -v gnuplot >/dev/null; then
+    for what in gradnorm places lninput similarity sparsity surface update trajectory; do
+        for value in nan inf; do
+            mkdir -p some
+            awk -F, -v OFS=, -v value=$value 'NR > 1 && NR % 3 { $NF = value } { print }' figures/$what.csv >some/$what.csv
+            "$fathom" probe $what --from some --out some-$what >out.txt 2>&1 || fail "$what with $value: $(cat out.txt)"
+            [ -s some-$what/$what.svg ] || fail "no figure of some $what"
+            ! grep -q 'gnuplot\|plot>\|line [0-9]' out.txt || fail "$what with $value: $(cat out.txt)"
+        done
+    done
+fi
+
 head -n 2 g2.csv >cut.csv
 printf 'postln,2,2,16,12,decoder,1,0.5\n' >>cut.csv
 refused 2 "cut.csv:3: .*has not the columns" "$fathom" probe gradnorm --from cut.csv --out x

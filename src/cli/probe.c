@@ -8,6 +8,7 @@
 #include "backend/device/device.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/option_uses.h"
 #include "base/scratch.h"
 #include "cli/groups.h"
@@ -277,7 +278,9 @@ static void print_norms(const fth_table *t, int32_t subject, fth_stack stack) {
         }
         if (k == 0 && n == 0) return;
         if (k == 0) printf("%s, %s: ", t->subject[subject].label, fth_stack_name(stack));
-        if (n) printf("%s%s %.6g", k ? ", " : "", kinds[k].title, sum / (double)n);
+        if (n)
+            printf("%s%s %s", k ? ", " : "", kinds[k].title,
+                   fth_shown_number(sum / (double)n).text);
     }
     printf("\n");
 }
@@ -296,7 +299,9 @@ static fth_err write_results(call *c) {
                                                : fth_fail(FTH_NO_MEMORY, "no memory for a name");
     if (err == FTH_OK) err = fth_file_write(file, csv.text, csv.length);
     if (err == FTH_OK && c->folder) {
-        err = fth_probe_figure(c->what->name, &c->table, name);
+        bool drawn = true;
+        err = fth_probe_figure(c->what->name, &c->table, name, &drawn);
+        if (!drawn) fth_log_warn(&c->log, "%s: no value is finite: no figure is drawn", file);
         if (err == FTH_NOT_FOUND && c->o->from.count == 0) { /* the numbers are there */
             fth_log_warn(&c->log, "%s", fth_error_message());
             err = FTH_OK;

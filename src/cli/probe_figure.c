@@ -13,7 +13,9 @@ typedef struct figure {
     fth_str panels; /* commands that draw the panels, in the order of reading */
     fth_str curves; /* of the panel at hand */
     int blocks, n_panels, columns;
+    int64_t points, all_points; /* of the block at hand, of all: those that are finite */
     bool logarithmic;           /* the panel at hand may be, where its numbers ask for it */
+    bool ranged;                /* it has a range of its own */
     double low, high, from, to; /* range of its curves: y, x */
     fth_err err;                /* the first one: sticky */
 } figure;
@@ -32,18 +34,22 @@ typedef struct figure {
 
 static void begin_block(figure *f) {
     SAY(f, &f->data, "$b%d << EOD\n", f->blocks);
+    f->points = 0;
 }
 
-/* Ends a data block; its number. */
+/* Ends a data block; its number, or -1 where it has no point: gnuplot cannot draw it then. */
 static int end_block(figure *f) {
     SAY(f, &f->data, "EOD\n");
-    return f->blocks++;
+    f->all_points += f->points;
+    const int block = f->blocks++;
+    return f->points ? block : -1;
 }
 
 /* Numbers that are not finite leave a gap. */
 static void point(figure *f, double x, double y) {
-    if (!isfinite(y)) return;
+    if (!isfinite(x) || !isfinite(y)) return;
     SAY(f, &f->data, "%.9g %.9g\n", x, y);
+    f->points++;
     f->low = fmin(f->low, y);
     f->high = fmax(f->high, y);
     f->from = fmin(f->from, x);
@@ -51,10 +57,12 @@ static void point(figure *f, double x, double y) {
 }
 
 static void point3(figure *f, double x, double y, double z) {
+    if (!isfinite(x) || !isfinite(y)) return;
     if (isfinite(z))
         SAY(f, &f->data, "%.9g %.9g %.9g\n", x, y, z);
     else
         SAY(f, &f->data, "%.9g %.9g NaN\n", x, y);
+    f->points += isfinite(z);
 }
 
 /* A text between single quotes of gnuplot. */
@@ -73,7 +81,7 @@ static void begin_panel(figure *f, const char *title, const char *more, const ch
         "set grid lc rgb '#bbbbbb'\nset key below samplen 3 height 1\n"
         "set tics nomirror\n");
     f->n_panels++;
-    f->logarithmic = false;
+    f->logarithmic = f->ranged = false;
     f->low = f->from = INFINITY;
     f->high = f->to = -INFINITY;
     fth_str_clear(&f->curves);
@@ -105,9 +113,18 @@ static void logarithmic_axis(figure *f) {
     }
 }
 
+/* Curves follow each other with commas. */
+static void next_curve(figure *f) {
+    if (f->curves.length) SAY(f, &f->curves, ", ");
+}
+
 static void end_panel(figure *f) {
     fth_str *p = &f->panels;
     if (f->logarithmic && f->low > 0 && f->high > 10 * f->low) logarithmic_axis(f);
+    if (f->low == f->high && !f->ranged) { /* one number alone makes no range */
+        const double room = f->low == 0 ? 1 : 0.05 * fabs(f->low);
+        SAY(f, p, "set yrange [%g:%g]\n", f->low - room, f->high + room);
+    }
     if (f->curves.length == 0)
         SAY(f, p, "plot [0:1] [0:1] NaN notitle\n");
     else
@@ -117,11 +134,22 @@ static void end_panel(figure *f) {
 /* Colour, dashes and marks all differ: one of them is seen on any paper. Points are joined from
  * left to right, and the mean of those at one place. */
 static void curve(figure *f, int block, int style, const char *title) {
+    if (block < 0) return;
+    next_curve(f);
     SAY(f, &f->curves,
-        "%s$b%d using 1:2 smooth unique with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
-        f->curves.length ? ", " : "", block, style % 8 + 1, style % 5 + 1, style % 7 + 4);
+        "$b%d using 1:2 smooth unique with linespoints lt %d lw 2 dt %d pt %d ps 0.7 title '",
+        block, style % 8 + 1, style % 5 + 1, style % 7 + 4);
     quoted(f, &f->curves, title);
     SAY(f, &f->curves, "'");
+}
+
+/* The norm of what a layer norm gives, beside curves of what enters it. */
+static void root_of_width(figure *f) {
+    const int32_t d = f->t->subject[0].d;
+    if (f->curves.length == 0) return;
+    next_curve(f);
+    SAY(f, &f->curves, "%.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d), d);
+    f->low = fmin(f->low, sqrt(d));
 }
 
 /* ---- which rows ---- */
@@ -138,16 +166,12 @@ static const char *title_of(const fth_table *t, int32_t subject) {
 
 /* Number `k` of every row of a subject and stack against the layer, as a curve. */
 static void layer_curve(figure *f, int32_t subject, fth_stack stack, int k) {
-    int64_t n = 0;
     begin_block(f);
     for (int64_t i = 0; i < f->t->n; i++) {
         const fth_probe_row *r = &f->t->row[i];
-        if (r->subject != subject || r->stack != stack) continue;
-        point(f, r->index, r->number[k]);
-        n++;
+        if (r->subject == subject && r->stack == stack) point(f, r->index, r->number[k]);
     }
-    int block = end_block(f);
-    if (n) curve(f, block, subject, title_of(f->t, subject));
+    curve(f, end_block(f), subject, title_of(f->t, subject));
 }
 
 static void layer_panel(figure *f, fth_stack stack, int k, const char *title, const char *y,
@@ -310,10 +334,9 @@ static void ln_time_panel(figure *f, fth_stack stack, const char *part, const ch
         }
         curve_of(f, end_block(f), style++, s, true);
     }
-    int32_t d = f->t->subject[0].d;
-    double low = fmin(f->low, sqrt(d)), room = 0.05 * (f->high - low);
-    SAY(f, &f->curves, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d), d);
-    if (room > 0) SAY(f, &f->panels, "set yrange [%g:%g]\n", low - room, f->high + room);
+    root_of_width(f);
+    double room = 0.05 * (f->high - f->low);
+    if (room > 0) SAY(f, &f->panels, "set yrange [%g:%g]\n", f->low - room, f->high + room);
     end_panel(f);
 }
 
@@ -345,13 +368,9 @@ static void lninput(figure *f) {
                 const fth_probe_row *r = &f->t->row[i];
                 if (r->subject == s && (int)r->stack == stack) point(f, (double)++n, r->number[0]);
             }
-            int block = end_block(f);
-            if (n) curve(f, block, s, title_of(f->t, s));
+            curve(f, end_block(f), s, title_of(f->t, s));
         }
-        int32_t d = f->t->subject[0].d;
-        SAY(f, &f->curves, ", %.9g with lines lw 1 dt 3 lc rgb '#000000' title 'sqrt(%d)'", sqrt(d),
-            d);
-        f->low = fmin(f->low, sqrt(d));
+        root_of_width(f);
         whole_axis(f);
         end_panel(f);
     }
@@ -389,7 +408,7 @@ static const char *map_style(int64_t cells) {
 
 /* Cosine of every two layers as a map; all maps have the same colours. */
 static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
-    double low = 1;
+    double low = 0.99; /* so that there is a range */
     begin_panel(f, title_of(f->t, subject), fth_stack_name(stack), "layer", "layer");
     begin_block(f);
     for (int64_t i = 0; i < f->t->n; i++) {
@@ -404,8 +423,10 @@ static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
         "unset grid\n" PALETTE "set cbrange [%g:1]\nset cblabel 'mean cosine'\nset size ratio 1\n"
         "set autoscale fix\nset tics out\n",
         floor(low * 10) / 10);
-    SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle", end_block(f),
-        map_style(f->t->subject[subject].layers[stack]));
+    const int block = end_block(f);
+    if (block >= 0)
+        SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle", block,
+            map_style(f->t->subject[subject].layers[stack]));
     end_panel(f);
 }
 
@@ -431,7 +452,8 @@ static void update_panel(figure *f, int k, int32_t method, double high) {
     int style = 0;
     begin_panel(f, method < 0 ? "Model update" : f->t->subject[method].method, titles[k], "update",
                 "mean L2 distance from the start");
-    if (isfinite(high)) SAY(f, &f->panels, "set yrange [0:%g]\n", high * 1.05);
+    f->ranged = isfinite(high) && high > 0;
+    if (f->ranged) SAY(f, &f->panels, "set yrange [0:%g]\n", high * 1.05);
     for (int32_t s = 0; s < f->t->n_subjects; s++) {
         if (method >= 0 && !same_method(f->t, s, method)) continue;
         begin_block(f);
@@ -481,6 +503,10 @@ static void surface(figure *f) {
     for (int32_t s = 0; s < f->t->n_subjects; s++) {
         int block = grid_block(f, s, NULL);
         begin_panel(f, title_of(f->t, s), NULL, "a: first direction", "b: second direction");
+        if (block < 0) {
+            end_panel(f);
+            continue;
+        }
         SAY(f, &f->panels,
             "set zlabel 'loss (nats per token)' rotate parallel\n" PALETTE
             "set cblabel 'loss (nats per token)'\nset view 55,40\nset xyplane 0.1\n"
@@ -497,7 +523,7 @@ static void trajectory_panel(figure *f, int32_t s) {
         cells += f->t->row[i].subject == s && strcmp(f->t->row[i].word, "surface") == 0;
     int64_t edge = (int64_t)sqrt((double)cells);
     int map = grid_block(f, s, "surface");
-    bool mapped = f->t->row[f->t->n - 1].word[0] == 's';
+    bool mapped = map >= 0;
     begin_panel(f, title_of(f->t, s), mapped ? "white: its checkpoints" : NULL,
                 "along the way from start to end", "beside it");
     begin_block(f);
@@ -511,12 +537,15 @@ static void trajectory_panel(figure *f, int32_t s) {
                 "set tics out\n");
     if (mapped) {
         SAY(f, &f->panels, "unset grid\n");
-        SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle, ", map, map_style(edge));
+        SAY(f, &f->curves, "$b%d using 1:2:3 with %s notitle", map, map_style(edge));
     }
-    if (mapped) /* seen on light and dark */
-        SAY(f, &f->curves, "$b%d with linespoints lw 5 pt 7 ps 1 lc rgb '#000000' notitle, ", way);
-    SAY(f, &f->curves, "$b%d with linespoints lw 2 pt 7 ps 0.6 lc rgb '%s' notitle", way,
-        mapped ? "#ffffff" : "#0072b2");
+    if (way >= 0 && mapped) /* seen on light and dark */
+        SAY(f, &f->curves, ", $b%d with linespoints lw 5 pt 7 ps 1 lc rgb '#000000' notitle", way);
+    if (way >= 0) {
+        next_curve(f);
+        SAY(f, &f->curves, "$b%d with linespoints lw 2 pt 7 ps 0.6 lc rgb '%s' notitle", way,
+            mapped ? "#ffffff" : "#0072b2");
+    }
     end_panel(f);
 }
 
@@ -544,7 +573,7 @@ static void add_page(figure *f, fth_str *script, const char *terminal, const cha
         rows, f->columns, f->panels.text);
 }
 
-fth_err fth_probe_figure(const char *what, const fth_table *t, const char *out) {
+fth_err fth_probe_figure(const char *what, const fth_table *t, const char *out, bool *drawn) {
     figure f = {.t = t, .columns = 1};
     fth_str script = {0};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
@@ -553,7 +582,8 @@ fth_err fth_probe_figure(const char *what, const fth_table *t, const char *out) 
     if (f.err == FTH_OK) f.err = fth_str_add(&script, f.data.text, f.data.length);
     add_page(&f, &script, "pngcairo font 'sans,11'", out, "png");
     add_page(&f, &script, "svg font 'sans,13' background '#ffffff'", out, "svg");
-    if (f.err == FTH_OK) f.err = fth_gnuplot_run(&script);
+    *drawn = f.all_points > 0;
+    if (f.err == FTH_OK && *drawn) f.err = fth_gnuplot_run(&script);
     fth_str_fini(&f.data);
     fth_str_fini(&f.panels);
     fth_str_fini(&f.curves);
