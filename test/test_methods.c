@@ -356,7 +356,8 @@ static void bad_options(void **state) {
                 {"b2t", "init_scale", "number", 0, "number"},
                 {"b2t", "init_scale", "number|auto", 0, "number|auto"},
                 {"b2t", "init_scale", "|auto", 0, "|auto"},
-                {"branchnorm", "growth", "linear|exp", 0, "linear|exp"},
+                {"branchnorm", "growth", "linear|exp", 0,
+                 "is \"linear|exp\", must be one of linear, exp, sigmoid"},
                 {"realformer", "mode", "sum|mean", 0, "sum|mean"},
                 {"realformer", "mode", "", 0, "mode"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -65,6 +65,17 @@ static bool is_word_of(const char *words, const char *word) {
     return false;
 }
 
+/* "linear|exp" as "one of linear, exp". */
+static void list_kinds(const char *kind, char *out, size_t size) {
+    int n = snprintf(out, size, "%s", strchr(kind, '|') ? "one of " : "");
+    for (; *kind && (size_t)n + 3 < size; kind++) {
+        if (*kind == '|')
+            n += snprintf(out + n, size - (size_t)n, ", ");
+        else
+            n += snprintf(out + n, size - (size_t)n, "%c", *kind);
+    }
+}
+
 static fth_err check_option(const fth_method *m, const fth_method_option *o) {
     const fth_option_spec *spec = find_spec(m, o->key);
     if (!spec) return unknown_option(m, o->key);
@@ -85,8 +96,10 @@ static fth_err check_option(const fth_method *m, const fth_method_option *o) {
         snprintf(given, sizeof given, o->number != 0 ? "true" : "false");
     else
         snprintf(given, sizeof given, "%g", o->number);
+    char kinds[96];
+    list_kinds(spec->kind, kinds, sizeof kinds);
     return fth_fail(FTH_BAD_CONFIG, "method_options: %s of method %s is %s, must be %s", o->key,
-                    m->id, given, spec->kind);
+                    m->id, given, kinds);
 }
 
 fth_err fth_method_resolve(const fth_config *config, fth_method_state *out) {
