@@ -176,6 +176,9 @@ cmp given.csv models.csv || fail "models by name give other numbers"
 refused 2 "began from other weights" "$fathom" probe update c --batch "$set_file" --out x.csv
 # shellcheck disable=SC2086
 "$fathom" train data --save-dir d --method admin $small >out.txt 2>err.txt
+"$fathom" probe update d --batch "$set_file" --out profiled.csv >out.txt
+[ "$(cut -d, -f5 profiled.csv | tr '\n' ' ')" = "step 0 4 8 12 " ] || fail "a profiled start: $(cat profiled.csv)"
+rm -r d/start
 refused 2 "profiling pass" "$fathom" probe update d --batch "$set_file" --out x.csv
 refused 2 "that of the others is branchnorm" "$fathom" probe update b/checkpoints/step-00000004 \
     a/checkpoints/step-00000008 --batch "$set_file" --out x.csv

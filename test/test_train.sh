@@ -75,17 +75,17 @@ refuses 2 "restore-file" $train --save-dir whole --restore-file again/checkpoint
 
 # ---- text that another tokenizer has cut, or none that is there ----
 expect 0 "$fathom" prepare --train-src text/train.de --train-tgt text/train.en \
-    --valid-src text/valid.de --valid-tgt text/valid.en --vocab-size 200 --model-type unigram --out other
-refuses 2 "other: was cut into tokens by another tokenizer than that of whole/checkpoints/last" \
-    "$fathom" evaluate whole/checkpoints/last other
+    --valid-src text/valid.de --valid-tgt text/valid.en --vocab-size 200 --model-type unigram --out unigrams
+refuses 2 "unigrams: was cut into tokens by another tokenizer than that of whole/checkpoints/last" \
+    "$fathom" evaluate whole/checkpoints/last unigrams
 refuses 2 "another tokenizer than that of" \
-    "$fathom" probe gradnorm whole/checkpoints/last --data other --sentences 5 --out x.csv
-expect 0 "$fathom" train other --config whole/config.yaml --save-dir other-words --max-update 1 \
+    "$fathom" probe gradnorm whole/checkpoints/last --data unigrams --sentences 5 --out x.csv
+expect 0 "$fathom" train unigrams --config whole/config.yaml --save-dir other-words --max-update 1 \
     --restore-file whole/checkpoints/last
 grep -q 'another tokenizer than that of' err || fail "weights of another tokenizer: $(cat err)"
 cp -r data moved
 expect 0 "$fathom" train moved --config whole/config.yaml --save-dir again --max-update 31
-cp other/* moved
+cp unigrams/* moved
 refuses 2 "is not the data set that again was begun with" \
     "$fathom" train moved --config whole/config.yaml --save-dir again --max-update 32
 cp data/* moved
@@ -168,6 +168,27 @@ grep -q 'layer' err || fail "the report names no sub-layer: $(cat err)"
 grep -q '"type":"diverged"' wild/log.jsonl || fail "log.jsonl has no diverged line"
 expect 3 $train --save-dir idle --lr 1e-9 --judge-after 10
 grep -q 'unigram' err || fail "a run that learns nothing is not reported: $(cat err)"
+# too short to have learned, and yet far worse than it began, with and without text to validate with
+expect 3 $train --save-dir wrecked --lr 1e4 --warmup-updates 0
+grep -q 'the final nll .* is more than twice that of the first update' err || fail "a wrecked run: $(cat err)"
+expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de --tokenizer data/tokenizer.model --out blind
+expect 3 "$fathom" train blind --config whole/config.yaml --save-dir wrecked-blind --lr 1e4 --warmup-updates 0
+grep -q 'more than twice' wrecked-blind/diverged.json || fail "a wrecked run without validation has no report"
+expect 3 $train --save-dir sudden --lr 1e38 --warmup-updates 0
+grep -q 'There is no checkpoint yet' err || fail "a checkpoint that is not there is kept: $(cat err)"
+# a validation set of one sentence has no other sources to compare with
+head -1 text/valid.en > one.en
+head -1 text/valid.de > one.de
+expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de --valid-src one.en --valid-tgt one.de \
+    --tokenizer data/tokenizer.model --out single
+expect 0 "$fathom" train single --config whole/config.yaml --save-dir single-run --judge-after 200 --max-update 200 \
+    --dropout 0 --quiet
+# the budget is of validation and telemetry too
+expect 0 $train --save-dir unlimited --max-update 1 --telemetry 1 --max-positions 4000
+needs() { sed -n 's/.*"planned_bytes": *\([0-9]*\).*/\1/p' "$1/log.jsonl" | head -1; }
+budget=$(($(needs unlimited) - 1000))
+expect 0 $train --save-dir limited --max-update 1 --telemetry 1 --max-positions 4000 --memory-budget $budget
+[ "$(needs limited)" -le $budget ] || fail "$(needs limited) bytes are planned, the budget is $budget"
 if [ "$(id -u)" -ne 0 ]; then
     mkdir locked && chmod 555 locked
     refuses 1 locked $train --save-dir locked/run

@@ -108,8 +108,10 @@ fth_err fth_series_of_run(fth_series *s, const char *run, const char *init) {
     int64_t *steps = NULL;
     size_t n = 0;
     char *folder = fth_strdup_printf("%s/checkpoints", run), *first = NULL;
-    fth_err err = folder ? fth_checkpoint_list(folder, &steps, &n)
-                         : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    char *start = fth_strdup_printf("%s/start", run);
+    fth_err err = folder && start ? fth_checkpoint_list(folder, &steps, &n)
+                                  : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    if (err == FTH_OK && !init && fth_folder_has(start, "config.json")) init = start;
     if (err == FTH_OK && n == 0) err = fth_fail(FTH_NOT_FOUND, "%s: has no checkpoints", folder);
     if (err == FTH_OK) err = set_label(s, run);
     if (err == FTH_OK && init) err = append_init(s, init);
@@ -124,6 +126,7 @@ fth_err fth_series_of_run(fth_series *s, const char *run, const char *init) {
         err = path ? append(s, path, steps[i]) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
     }
     free(folder);
+    free(start);
     free(first);
     free(steps);
     if (err != FTH_OK) fth_series_fini(s);

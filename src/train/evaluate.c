@@ -119,6 +119,8 @@ fth_err fth_evaluate(fth_evaluator *e, const fth_dataset *data, const fth_eval_s
     while (spec->most == 0 || batches < spec->most) {
         FTH_TRY_OR(err, fth_batcher_next(batcher, &e->packed), done);
         if (e->packed.n_sent == 0) break;
+        out->alone += e->packed.n_sent == 1;
+        if (e->packed.n_sent == 1 && (spec->of_several || spec->wrong_sources)) continue;
         FTH_TRY_OR(
             err,
             fth_store_packed(&e->store, &e->packed, &e->model->config, spec->wrong_sources ? 1 : 0),

@@ -31,14 +31,17 @@ typedef struct fth_eval_spec {
     int32_t block;          /* language model: tokens of a block; 0: sentences */
     int32_t context_window; /* of them, tokens that are only read */
     bool strict;            /* a sentence that is too long is an error */
-    bool wrong_sources;     /* every sentence gets the source of another one (METHODS E.12 d) */
-    int64_t most;           /* batches at most; 0: all */
+    bool of_several;        /* batches of one sentence are left out */
+    bool
+        wrong_sources; /* every sentence gets the source of another one (METHODS E.12 d); only batches of several */
+    int64_t most; /* batches at most; 0: all */
 } fth_eval_spec;
 
 typedef struct fth_eval {
     double nll;       /* nats per target token */
     int64_t tokens;   /* target tokens, end symbols included */
     int64_t left_out; /* sentences that did not fit */
+    int64_t alone;    /* sentences that had a batch of their own */
     /* Mean cosine between encoder outputs of different positions of a sentence; NAN without an
      * encoder. */
     double encoder_cosine;

@@ -52,13 +52,30 @@ static fth_err judge_source(fth_evaluator *e, const fth_dataset *valid, int64_t 
     }
     spec = (fth_eval_spec){.update = update, .wrong_sources = true};
     FTH_TRY(fth_evaluate(e, valid, &spec, &eval));
-    if (eval.nll - nll >= 0.1) return FTH_OK;
+    const double wrong = eval.nll;
+    spec = (fth_eval_spec){.update = update, .of_several = true};
+    if (eval.alone > 0) FTH_TRY(fth_evaluate(e, valid, &spec, &eval)); /* of the same sentences */
+    if (eval.alone > 0) nll = eval.nll;
+    if (!(wrong - nll < 0.1)) return FTH_OK;
     out->kind = FTH_FAULT_DEAF;
     snprintf(out->reason, sizeof out->reason,
              "the source is ignored: with the sources of other sentences the valid nll is %.4f, "
              "with the right ones %.4f, less than 0.1 apart",
-             eval.nll, nll);
+             wrong, nll);
     return FTH_OK;
+}
+
+void fth_health_judge_short(double first, double final, fth_judgement *out) {
+    *out = (fth_judgement){.kind = FTH_NO_FAULT, .encoder_cosine = NAN};
+    if (!isfinite(final)) {
+        out->kind = FTH_FAULT_NONFINITE;
+        snprintf(out->reason, sizeof out->reason, "the final nll is not finite");
+    } else if (final > 2 * first) {
+        out->kind = FTH_FAULT_WORSENED;
+        snprintf(out->reason, sizeof out->reason,
+                 "the final nll %.4g is more than twice that of the first update, %.4g", final,
+                 first);
+    }
 }
 
 fth_err fth_health_judge(fth_evaluator *e, const fth_dataset *valid, int64_t update, int32_t block,

@@ -29,6 +29,10 @@ typedef struct fth_judgement {
     double encoder_cosine; /* NAN: not looked at */
 } fth_judgement;
 
+/* The same of a run that ends before it can have learned anything, from the nll of its first update (NAN: not known)
+ * and the final one: has it become far worse than it began? */
+void fth_health_judge_short(double first, double final, fth_judgement *out);
+
 fth_err fth_health_judge(fth_evaluator *e, const fth_dataset *valid, int64_t update, int32_t block,
                          double best, double final, double unigram, fth_judgement *out);
 

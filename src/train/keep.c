@@ -50,6 +50,15 @@ fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state 
     return err;
 }
 
+fth_err fth_keep_model(const char *path, const fth_trainer *t, const char *tokenizer_from) {
+    const int64_t n = t->model->params.size;
+    fth_mirror mirror;
+    fth_err err = fth_mirror_fetch(t->device, t->arenas.master, n, &mirror);
+    if (err == FTH_OK) err = fth_weights_write(path, t->model, mirror.flat, tokenizer_from);
+    fth_mirror_fini(&mirror);
+    return err;
+}
+
 static fth_err load_arena(fth_trainer *t, const fth_st_file *file, const char *prefix,
                           void *arena) {
     const fth_params *params = &t->model->params;

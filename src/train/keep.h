@@ -9,6 +9,9 @@
 fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
                       const char *tokenizer_from);
 
+/* Writes the model as it is as a model folder. */
+fth_err fth_keep_model(const char *path, const fth_trainer *t, const char *tokenizer_from);
+
 /* Loads parameters and moments of an open checkpoint. */
 fth_err fth_keep_load(const fth_checkpoint *c, fth_trainer *t);
 

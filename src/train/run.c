@@ -44,6 +44,8 @@ typedef struct run {
     double wall_before;    /* seconds of earlier processes */
     int64_t began;         /* update that this process went on from */
     double valid_nll;      /* newest */
+    double first_nll;      /* of update 1, NAN: another process made it */
+    double last_nll;       /* of the newest update */
     bool evaluates;
     /* Sums since the last log line. */
     double loss, nll, gnorm;
@@ -134,21 +136,61 @@ static fth_err open_model(run *r) {
     return fth_model_init(&r->model, &config);
 }
 
-static fth_err open_device_side(run *r) {
+static fth_err open_programs(run *r, int64_t budget) {
     const fth_run_spec *s = r->spec;
     bool has_src = r->model.config.arch == FTH_ENCDEC;
     fth_trainer_spec size = {.src_tokens = has_src ? s->max_tokens : 0,
                              .tgt_tokens = s->max_tokens,
                              .max_len = longest(r),
-                             .memory_budget = s->memory_budget,
+                             .memory_budget = budget,
                              .early = fth_can_update_early(&s->recipe, s->update_freq)};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
-    if (r->valid) {
-        FTH_TRY(fth_evaluator_init(&r->evaluator, &r->model, r->device, &r->trainer.arenas,
-                                   r->trainer.program, (int32_t)s->max_tokens, longest(r)));
-        r->evaluates = true;
+    if (!r->valid) return FTH_OK;
+    r->evaluates = true;
+    return fth_evaluator_init(&r->evaluator, &r->model, r->device, &r->trainer.arenas,
+                              r->trainer.program, (int32_t)s->max_tokens, longest(r));
+}
+
+static void close_programs(run *r) {
+    fth_evaluator_fini(&r->evaluator);
+    fth_telemetry_free(r->telemetry);
+    r->telemetry = NULL;
+    fth_trainer_fini(&r->trainer);
+}
+
+static int64_t planned_bytes(const run *r) {
+    int64_t bytes = fth_trainer_bytes(&r->trainer) + fth_telemetry_bytes(r->telemetry);
+    if (r->evaluates) bytes += fth_program_bytes(r->evaluator.program);
+    return bytes;
+}
+
+/* The budget is of training, telemetry and validation together: what these take beside is known when they are
+ * there, and taken off what training is planned with. */
+static fth_err open_within_budget(run *r) {
+    const int64_t whole = r->spec->memory_budget;
+    for (int64_t budget = whole;;) {
+        fth_err err = open_programs(r, budget);
+        if (err != FTH_OK && budget < whole)
+            return fth_fail_in(err, "with %.1f MiB for validation and telemetry",
+                               (double)(whole - budget) / 1048576.0);
+        FTH_TRY(err);
+        const int64_t over = planned_bytes(r) - whole;
+        if (whole == 0 || over <= 0) return FTH_OK;
+        close_programs(r);
+        budget -= over;
+        if (budget <= 0)
+            return fth_fail(FTH_NO_MEMORY,
+                            "validation and telemetry alone need more than the --memory-budget of "
+                            "%.1f MiB",
+                            (double)whole / 1048576.0);
     }
+}
+
+static fth_err open_device_side(run *r) {
+    const fth_run_spec *s = r->spec;
+    bool has_src = r->model.config.arch == FTH_ENCDEC;
+    FTH_TRY(open_within_budget(r));
     size_t n = (size_t)s->update_freq;
     r->stores = calloc(n, sizeof *r->stores);
     r->batches = calloc(n, sizeof *r->batches);
@@ -187,6 +229,15 @@ static fth_err load_weights_of(run *r, const char *folder) {
     return err;
 }
 
+/* RUN/start: what the pass has made of the initial values, which the seed alone does not give again. */
+static fth_err keep_start(const run *r) {
+    char *path = fth_strdup_printf("%s/start", r->spec->save_dir);
+    if (!path) return no_memory();
+    fth_err err = fth_keep_model(path, &r->trainer, r->spec->data);
+    free(path);
+    return err;
+}
+
 /* The profiling pass reads the first batch; training begins with it all the same. */
 static fth_err profile(run *r) {
     fth_packed packed = {0};
@@ -200,7 +251,7 @@ static fth_err profile(run *r) {
     if (err == FTH_OK) err = fth_store_packed(&r->stores[0], &packed, &r->model.config, 0);
     if (err == FTH_OK) err = fth_profile(&r->trainer, r->batches[0], capacity);
     fth_packed_fini(&packed);
-    return err;
+    return err == FTH_OK ? keep_start(r) : err;
 }
 
 static void warn(void *context, const char *text) {
@@ -367,8 +418,7 @@ static fth_err open_folder(run *r) {
 }
 
 static fth_err log_start(run *r) {
-    int64_t planned = fth_trainer_bytes(&r->trainer) + fth_telemetry_bytes(r->telemetry);
-    if (r->evaluates) planned += fth_program_bytes(r->evaluator.program);
+    const int64_t planned = planned_bytes(r);
     json_t *line = fth_run_log_line("start", r->state.update);
     fth_run_log_number(line, "parameters", (double)fth_params_count(&r->model.params));
     fth_run_log_number(line, "planned_bytes", (double)planned);
@@ -515,9 +565,12 @@ static fth_err diverged(run *r, const fth_update *u) {
                                      .encoder_cosine = NAN,
                                      .nonfinite = &first});
     return fth_fail(FTH_DIVERGED,
-                    "training diverged at update %lld: %s. The last good checkpoint is kept; "
-                    "%s/diverged.json has what was measured and what usually helps",
-                    (long long)update, reason, r->spec->save_dir);
+                    "training diverged at update %lld: %s. %s; %s/diverged.json has what was "
+                    "measured and what usually helps",
+                    (long long)update, reason,
+                    fth_folder_has(r->checkpoints, "last") ? "The last good checkpoint is kept"
+                                                           : "There is no checkpoint yet",
+                    r->spec->save_dir);
 }
 
 /* Is an update watched? The first one is, for it shows how the model begins. */
@@ -536,6 +589,8 @@ static fth_err one_update(run *r, fth_update *u) {
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
     if (!u->finite) return diverged(r, u);
     r->state.update++;
+    if (r->state.update == 1) r->first_nll = u->nll;
+    r->last_nll = u->nll;
     r->state.alpha = u->alpha;
     r->state.tokens += u->tokens;
     r->model.config.step = r->state.update;
@@ -593,12 +648,20 @@ done:
     return err;
 }
 
-static fth_err end(run *r, fth_run_result *result) {
-    fth_judgement j = {.kind = FTH_NO_FAULT};
+static fth_err judge(run *r, fth_judgement *out) {
+    *out = (fth_judgement){.kind = FTH_NO_FAULT};
     if (r->evaluates && r->state.update >= r->spec->judge_after)
-        FTH_TRY(fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
-                                 r->state.best_score, r->valid_nll, r->folder.target_unigram_nll,
-                                 &j));
+        return fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
+                                r->state.best_score, r->valid_nll, r->folder.target_unigram_nll,
+                                out);
+    if (r->state.update > r->began)
+        fth_health_judge_short(r->first_nll, r->evaluates ? r->valid_nll : r->last_nll, out);
+    return FTH_OK;
+}
+
+static fth_err end(run *r, fth_run_result *result) {
+    fth_judgement j;
+    FTH_TRY(judge(r, &j));
     bool failed = j.kind != FTH_NO_FAULT;
     json_t *line = fth_run_log_line(failed ? "diverged" : "end", r->state.update);
     fth_run_log_number(line, "best", r->state.best_score);
@@ -610,7 +673,7 @@ static fth_err end(run *r, fth_run_result *result) {
                                      .reason = j.reason,
                                      .update = r->state.update,
                                      .max_update = r->spec->max_update,
-                                     .loss = r->valid_nll,
+                                     .loss = r->evaluates ? r->valid_nll : r->last_nll,
                                      .gnorm = NAN,
                                      .encoder_cosine = j.encoder_cosine});
     return fth_fail(FTH_DIVERGED,
@@ -622,13 +685,11 @@ static fth_err end(run *r, fth_run_result *result) {
 static void run_fini(run *r) {
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
-    fth_evaluator_fini(&r->evaluator);
+    close_programs(r);
     for (int64_t i = 0; r->stores && i < r->spec->update_freq; i++)
         fth_batch_store_fini(&r->stores[i]);
     free(r->stores);
     free(r->batches);
-    fth_telemetry_free(r->telemetry);
-    fth_trainer_fini(&r->trainer);
     fth_model_fini(&r->model);
     fth_dataset_free(r->valid);
     fth_dataset_free(r->train);
@@ -641,7 +702,12 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
     fth_signals before;
-    run r = {.spec = spec, .device = device, .log = log, .valid_nll = NAN, .lines = {.fd = -1}};
+    run r = {.spec = spec,
+             .device = device,
+             .log = log,
+             .valid_nll = NAN,
+             .first_nll = NAN,
+             .lines = {.fd = -1}};
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
     fth_err err;
     FTH_TRY_OR(err, open_data(&r), done);
