@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 enum {
-    FTH_INT8_COLUMNS = 64, /* of y that a panel of weights makes */
-    FTH_INT8_DEPTH = 4,    /* neighbours along l that the units multiply and add at once */
-    FTH_INT8_ROWS = 96     /* most rows of x for one call of a product */
+    FTH_INT8_COLUMNS = 64,     /* of y that a panel of weights makes */
+    FTH_INT8_DEPTH = 4,        /* neighbours along l that the units multiply and add at once */
+    FTH_INT8_ROWS = 96,        /* most rows of x for one call of a product */
+    FTH_INT8_DEEPEST = 1 << 17 /* k whose sums 32 bits hold; deeper maps stay as they are */
 };
 
 /* Weights of one map: rows of W in panels, filled up with 0. */

@@ -58,7 +58,7 @@ static int64_t find_maps(const fth_exec *ex, fth_packed *q, int64_t *widest) {
         const fth_tensor *w = weights_of(ex, &ex->graph->op[i]);
         if (!w) continue;
         fth_int8 *map = &q->map[ex->graph->op[i].in[LINEAR_W]];
-        if (map->n) continue; /* a second reader */
+        if (map->n || w->width > FTH_INT8_DEEPEST) continue; /* a second reader; too deep */
         map->n = w->rows;
         bytes += fth_int8_bytes(q->path, w->rows, w->width);
         if (w->width > *widest) *widest = w->width;
@@ -92,6 +92,7 @@ static void join_maps(const fth_exec *ex, fth_packed *q) {
         for (int32_t i = ex->graph->n_ops - 1; i >= 0; i--) {
             if (!weights_of(ex, &ex->graph->op[i])) continue;
             fth_int8 *map = &q->map[ex->graph->op[i].in[LINEAR_W]];
+            if (!map->n) continue;
             map->after = next;
             next = map;
         }
