@@ -60,6 +60,16 @@ expect 0 "$fathom" data show data --split valid --first 3 --count 1
 expect 0 "$fathom" data show data --split train --count 1 --as ids
 says out '^[0-9 ]*	[0-9 ]*$'
 cmp data/valid.tgt.txt few.tgt
+cp -r data lacking
+rm lacking/valid.src.txt
+expect 2 "$fathom" data check lacking
+says err 'lacking/valid.src.txt: cannot open: No such file'
+head -3 data/valid.src.txt > lacking/valid.src.txt
+expect 2 "$fathom" data check lacking
+says err 'lacking/valid.src.txt: has 3 lines, its split 20 sentences'
+cp data/valid.fds lacking/train.fds
+expect 2 "$fathom" data check lacking
+says err 'lacking/train.fds: has 20 sentences and dataset.json says 200'
 expect 2 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out data
 says err 'fathom: data is there already; --force replaces it'
 expect 0 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out data --force --separate

@@ -55,7 +55,7 @@ FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
     X(CHOICE, activation, "relu", FTH_CHOICES("relu|gelu"), "of the feed-forward")                 \
     X(CHOICE, positions, "sinusoidal", FTH_CHOICES("sinusoidal|learned"), "kind of positions")     \
     X(I64, max_positions, "1024", FTH_RANGE(1, 65535), "longest sentence in tokens")               \
-    X(F64, layer_norm_eps, "1e-5", FTH_ABOVE(0), "in every layer norm")                            \
+    X(F64, layer_norm_eps, "1e-5", FTH_INSIDE(0, 1), "in every layer norm")                        \
     X(F64, dropout, "0.1", FTH_BELOW(0, 1), "of embeddings and sub-layer outputs")                 \
     X(F64, attention_dropout, "0", FTH_BELOW(0, 1), "of attention probabilities")                  \
     X(F64, activation_dropout, "0", FTH_BELOW(0, 1), "after the feed-forward's activation")        \

@@ -185,13 +185,44 @@ uint64_t fth_folder_hash(const fth_folder *f) {
     return hash;
 }
 
+/* A split has as many sentences as dataset.json says. */
+static fth_err check_count(const fth_folder *f, int split, const fth_dataset *d) {
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const json_int_t said = json_integer_value(json_object_get(entry, "sentences"));
+    if (d->sentences == said) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: has %lld sentences and dataset.json says %lld", d->path,
+                    (long long)d->sentences, (long long)said);
+}
+
+/* The text of a side of a pair, which scores are taken against, has a line for each sentence. */
+static fth_err check_text(const fth_folder *f, int split, int side, const fth_dataset *d) {
+    if (split == FTH_TRAIN || f->n_sides != 2) return FTH_OK;
+    char *path = fth_strdup_printf("%s/%s.%s.txt", f->path, fth_split_name(split),
+                                   side == FTH_SOURCE ? "src" : "tgt");
+    char *text = NULL;
+    size_t size = 0;
+    int64_t lines = 0;
+    fth_err err = path ? fth_file_read(path, &text, &size)
+                       : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
+    if (err == FTH_OK && lines != d->sentences)
+        err = fth_fail(FTH_BAD_INPUT, "%s: has %lld lines, its split %lld sentences", path,
+                       (long long)lines, (long long)d->sentences);
+    free(text);
+    free(path);
+    return err;
+}
+
 fth_err fth_folder_check(const fth_folder *f) {
     FTH_TRY(fth_folder_check_tokenizers(f));
     for (int split = 0; split < FTH_N_SPLITS; split++) {
         fth_dataset *d = NULL;
         if (!f->has_split[split]) continue;
         FTH_TRY(fth_folder_split(f, split, &d));
-        fth_err err = fth_dataset_check(d);
+        fth_err err = check_count(f, split, d);
+        if (err == FTH_OK) err = fth_dataset_check(d);
+        for (int s = 0; err == FTH_OK && s < d->n_sides; s++) err = check_text(f, split, s, d);
         for (int s = 0; err == FTH_OK && s < d->n_sides; s++) err = check_vocab(f, s, d);
         fth_dataset_free(d);
         FTH_TRY(err);

@@ -140,6 +140,17 @@ std::unordered_map<std::string, std::string> training_options(const fth_tokenize
     return o;
 }
 
+enum { SPECIAL_PIECES = 4 }; /* begin, pad, end, unknown */
+
+/* A list with commas in between. */
+fth_err check_symbols(const char *list) {
+    if (!list || !*list) return FTH_OK;
+    const std::string all = list;
+    if (all.front() == ',' || all.back() == ',' || all.find(",,") != std::string::npos)
+        return fth_fail(FTH_USAGE, "user-symbols '%s': has an empty symbol", list);
+    return FTH_OK;
+}
+
 fth_err check_spec(const fth_tokenizer_spec *spec) {
     bool fixed = is_type(spec, "word") || is_type(spec, "char");
     if (!fixed && !is_type(spec, "bpe") && !is_type(spec, "unigram"))
@@ -148,6 +159,11 @@ fth_err check_spec(const fth_tokenizer_spec *spec) {
     if (spec->vocab_size < 0 || (spec->vocab_size == 0 && !fixed))
         return fth_fail(FTH_USAGE, "vocab-size %d: a %s vocabulary needs a size above 0",
                         spec->vocab_size, spec->model_type);
+    if (spec->vocab_size > 0 && spec->vocab_size <= SPECIAL_PIECES)
+        return fth_fail(FTH_USAGE,
+                        "vocab-size %d: the special symbols alone are %d; it must be above that",
+                        spec->vocab_size, SPECIAL_PIECES);
+    FTH_TRY(check_symbols(spec->user_symbols));
     if (!(spec->character_coverage > 0 && spec->character_coverage <= 1))
         return fth_fail(FTH_USAGE, "character-coverage %g is not in (0, 1]",
                         spec->character_coverage);

@@ -107,6 +107,10 @@ static fth_err open_data(run *r) {
     FTH_TRY(fth_folder_open(&r->folder, s->data));
     FTH_TRY(fth_folder_check_tokenizers(&r->folder));
     FTH_TRY(fth_folder_split(&r->folder, FTH_TRAIN, &r->train));
+    if (s->patience > 0 && !r->folder.has_split[FTH_VALID])
+        return fth_fail(FTH_USAGE,
+                        "--patience %lld: needs validations, and %s has no split 'valid'",
+                        (long long)s->patience, s->data);
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
     return fth_run_batcher(s, r->train, &r->batcher);
 }
