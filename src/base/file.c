@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,8 @@
 #include "base/str.h"
 #include "base/writer.h"
 
-fth_err fth_fail_path(const char *doing, const char *path) {
-    const int reason = errno;
-    const bool wrong_path =
-        reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG;
-    fth_err code = wrong_path ? FTH_NOT_FOUND : reason == EISDIR ? FTH_BAD_INPUT : FTH_IO;
-    return fth_fail(code, "%s: cannot %s: %s", path, doing, strerror(reason));
+static fth_err fail_path(const char *doing, const char *path) {
+    return fth_fail(fth_path_error(errno), "%s: cannot %s: %s", path, doing, strerror(errno));
 }
 
 /* Reads to the end; the size of a regular file is known, that of a pipe is not. */
@@ -33,7 +28,7 @@ static fth_err read_all(int fd, const char *path, char **data, size_t *size) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             free(text);
-            return fth_fail_path("read", path);
+            return fail_path("read", path);
         }
         if (got == 0) break;
         length += (size_t)got;
@@ -52,7 +47,7 @@ fth_err fth_file_read(const char *path, char **data, size_t *size) {
     *data = NULL;
     *size = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fth_fail_path("open", path);
+    if (fd < 0) return fail_path("open", path);
     fth_err err = read_all(fd, path, data, size);
     close(fd);
     return err;
@@ -92,10 +87,10 @@ fth_err fth_make_dirs(const char *path) {
 
 fth_err fth_sync_dir(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return fth_fail_path("open the folder", path);
+    if (fd < 0) return fail_path("open the folder", path);
     fth_err err = FTH_OK;
     /* some file systems cannot sync a folder, and say so with EINVAL */
-    if (fsync(fd) != 0 && errno != EINVAL) err = fth_fail_path("sync the folder", path);
+    if (fsync(fd) != 0 && errno != EINVAL) err = fail_path("sync the folder", path);
     close(fd);
     return err;
 }
@@ -108,7 +103,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 fth_err fth_remove_tree(const char *path) {
     struct stat st;
-    if (lstat(path, &st) != 0) return errno == ENOENT ? FTH_OK : fth_fail_path("remove", path);
+    if (lstat(path, &st) != 0) return errno == ENOENT ? FTH_OK : fail_path("remove", path);
     int result = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (result < 0) return fth_fail(FTH_IO, "%s: cannot remove: %s", path, strerror(errno));
     return (fth_err)result;

@@ -5,13 +5,18 @@
 #ifndef FTH_BASE_FILE_H
 #define FTH_BASE_FILE_H
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "base/error.h"
 
-/* "PATH: cannot DOING: REASON", the reason from errno. FTH_NOT_FOUND where there can be no such path, FTH_BAD_INPUT
- * for a folder in the place of a file, FTH_IO otherwise. */
-fth_err fth_fail_path(const char *doing, const char *path);
+/* What kind of error the errno of a path is: that there can be no such path, that a folder is in the place of a
+ * file, or one of the system. */
+static inline fth_err fth_path_error(int reason) {
+    const int wrong =
+        reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG;
+    return wrong ? FTH_NOT_FOUND : reason == EISDIR ? FTH_BAD_INPUT : FTH_IO;
+}
 
 /* Reads all of a file (or pipe). *data is malloc'd and has a NUL after its size bytes.
  * FTH_NOT_FOUND when there is none, FTH_IO otherwise; the message has path and reason. */

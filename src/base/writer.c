@@ -17,7 +17,7 @@
 enum { HELD_BYTES = 64 << 10, WRITE_BYTES = 1 << 20 };
 
 static fth_err fail_write(const char *path) {
-    return fth_fail_path("write", path);
+    return fth_fail(fth_path_error(errno), "%s: cannot write: %s", path, strerror(errno));
 }
 
 /* open() and not mkstemp(), so that the user's umask decides who may read the result. */

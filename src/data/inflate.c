@@ -71,7 +71,7 @@ fth_err fth_inflate_new(const char *path, const char *name, fth_inflate **out) {
     f->fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                                    : open(path, O_RDONLY | O_CLOEXEC);
     if (f->fd < 0) {
-        err = fth_fail_path("open", name);
+        err = fth_fail(fth_path_error(errno), "%s: cannot open: %s", name, strerror(errno));
         goto fail;
     }
     if (fstat(f->fd, &info) == 0 && S_ISDIR(info.st_mode)) {

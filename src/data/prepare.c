@@ -106,7 +106,7 @@ static fth_err read_samples(const work *w, fth_sample samples[2]) {
         for (int s = 0; s < record.sides; s++) {
             const int to = w->separate ? s : 0;
             FTH_TRY_OR(err, fth_sample_add(&samples[to], record.text[s], record.length[s]), end);
-            has_text[to] = has_text[to] || !fth_utf8_is_blank(record.text[s], record.length[s]);
+            if (!fth_utf8_is_blank(record.text[s], record.length[s])) has_text[to] = true;
         }
         if (line % 1024 == 0)
             fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
