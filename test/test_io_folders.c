@@ -473,7 +473,7 @@ static void wrong_values_of_the_state(void **state) {
         {"bytes", "true", "bytes is true: it must"},
         {"wall", "null", "wall is null: must be a number"},
         {"version", "7", "version is 7: it must be a string of at most 31 bytes"},
-        {"config_hash", "{}", "config_hash is {}: it must be a string of 16 hexadecimal"},
+        {"data_hash", "{}", "data_hash is {}: it must be a string of 16 hexadecimal"},
     };
     char path[300];
     fth_train_state s = fth_train_state_default();

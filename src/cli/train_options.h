@@ -28,7 +28,7 @@
       "updates before a run that learns nothing counts as failed; default: the larger of 400 "     \
       "and the warm-up")                                                                           \
     X(SIZE, memory_budget, "", FTH_ANY,                                                            \
-      "memory to stay within, by recomputing layers; 0: any; default: no limit")                           \
+      "memory to stay within, by recomputing layers; 0: any; default: no limit")                   \
     X(I64, tokens_per_sample, "512", FTH_RANGE(2, 65535),                                          \
       "block length of a language model (--arch dec)")                                             \
     X(BOOL, strict, "false", FTH_ANY, "a sentence that does not fit a batch is an error")          \
