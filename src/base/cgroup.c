@@ -6,19 +6,19 @@
 
 enum { PATH = 4096 };
 
-bool fth_cgroup_read(const char *folder, const char *name, char line[FTH_CGROUP_LINE]) {
+bool fth_system_line(const char *folder, const char *name, char line[FTH_SYSTEM_LINE]) {
     char path[PATH + 64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "r");
     if (!f) return false;
-    const bool read = fgets(line, FTH_CGROUP_LINE, f) != NULL;
+    const bool read = fgets(line, FTH_SYSTEM_LINE, f) != NULL;
     fclose(f);
     return read;
 }
 
 int64_t fth_cgroup_number(const char *folder, const char *name) {
-    char line[FTH_CGROUP_LINE], *end;
-    if (!fth_cgroup_read(folder, name, line)) return -1;
+    char line[FTH_SYSTEM_LINE], *end;
+    if (!fth_system_line(folder, name, line)) return -1;
     const int64_t n = strtoll(line, &end, 10);
     return end == line ? -1 : n;
 }
@@ -60,7 +60,7 @@ static void walk_line(const char *root, char *line, const char *controller, fth_
 
 void fth_cgroup_walk(const char *root, const char *controller, fth_cgroup_visit *visit,
                      void *context) {
-    char path[PATH], line[FTH_CGROUP_LINE];
+    char path[PATH], line[FTH_SYSTEM_LINE];
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *f = fopen(path, "r");
     while (f && fgets(line, sizeof line, f)) walk_line(root, line, controller, visit, context);

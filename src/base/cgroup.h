@@ -14,10 +14,10 @@ typedef void fth_cgroup_visit(void *context, const char *folder, bool newer);
 void fth_cgroup_walk(const char *root, const char *controller, fth_cgroup_visit *visit,
                      void *context);
 
-enum { FTH_CGROUP_LINE = 1024 };
+enum { FTH_SYSTEM_LINE = 1024 };
 
-/* The first line of folder/name; false: there is none. */
-bool fth_cgroup_read(const char *folder, const char *name, char line[FTH_CGROUP_LINE]);
+/* The first line of folder/name, a file of /proc or /sys; false: there is none. */
+bool fth_system_line(const char *folder, const char *name, char line[FTH_SYSTEM_LINE]);
 
 /* The number there; -1: no such file, or "max". */
 int64_t fth_cgroup_number(const char *folder, const char *name);

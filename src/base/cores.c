@@ -26,11 +26,11 @@ static bool is_first(const char *list, const bool *may_run, int n, int thread) {
 static int count_cores(const char *root, const bool *may_run, int n) {
     int cores = 0;
     for (int i = 0; i < n; i++) {
-        char folder[4096], list[FTH_CGROUP_LINE];
+        char folder[4096], list[FTH_SYSTEM_LINE];
         if (!may_run[i]) continue;
         snprintf(folder, sizeof folder, "%s/sys/devices/system/cpu/cpu%d/topology", root, i);
         cores +=
-            !fth_cgroup_read(folder, "thread_siblings_list", list) || is_first(list, may_run, n, i);
+            !fth_system_line(folder, "thread_siblings_list", list) || is_first(list, may_run, n, i);
     }
     return cores;
 }
@@ -48,12 +48,12 @@ static int worth(int64_t quota, int64_t period) {
 /* A group's own limit: of the newer kind of groups "QUOTA PERIOD" or "max PERIOD" in one file, of the older
  * kind two files, and a quota of -1. context: the least so far, an int. */
 static void visit_group(void *context, const char *folder, bool newer) {
-    char line[FTH_CGROUP_LINE], *end;
+    char line[FTH_SYSTEM_LINE], *end;
     int64_t quota = -1, period = 0;
     if (!newer) {
         quota = fth_cgroup_number(folder, "cpu.cfs_quota_us");
         period = fth_cgroup_number(folder, "cpu.cfs_period_us");
-    } else if (fth_cgroup_read(folder, "cpu.max", line)) {
+    } else if (fth_system_line(folder, "cpu.max", line)) {
         quota = strtoll(line, &end, 10);
         period = strtoll(end, NULL, 10);
     }

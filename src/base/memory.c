@@ -20,6 +20,14 @@ static int64_t number_after(const char *folder, const char *file, const char *na
     return found;
 }
 
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
 typedef struct amounts {
     int64_t free, total;
 } amounts;
@@ -33,11 +41,10 @@ static void visit_group(void *context, const char *folder, bool newer) {
     const int64_t files =
         number_after(folder, "memory.stat", newer ? "inactive_file" : "total_inactive_file");
     if (limit < 0) return;
-    if (limit < least->total) least->total = limit;
+    least->total = smaller(limit, least->total);
     if (used < 0) return;
-    const int64_t held = files > 0 && files < used ? used - files : files > 0 ? 0 : used;
-    const int64_t left = limit > held ? limit - held : 0;
-    if (left < least->free) least->free = left;
+    const int64_t held = used - smaller(larger(files, 0), used);
+    least->free = smaller(least->free, larger(limit - held, 0));
 }
 
 fth_err fth_memory_under(const char *root, int64_t *free_bytes, int64_t *total_bytes) {

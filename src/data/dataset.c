@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "data/format.h"
 
@@ -72,8 +73,7 @@ static fth_err map_file(fth_dataset *d) {
     /* a pipe is refused, not waited for */
     int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return fth_fail(errno == ENOENT ? FTH_NOT_FOUND : FTH_IO, "%s: cannot open: %s", d->path,
-                        strerror(errno));
+        return fth_fail(fth_path_error(errno), "%s: cannot open: %s", d->path, strerror(errno));
     fth_err err = FTH_OK;
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         err = fth_fail(FTH_BAD_INPUT, "%s: not a data set of fathom, no regular file", d->path);

@@ -222,8 +222,10 @@ fth_err fth_folder_check(const fth_folder *f) {
         FTH_TRY(fth_folder_split(f, split, &d));
         fth_err err = check_count(f, split, d);
         if (err == FTH_OK) err = fth_dataset_check(d);
-        for (int s = 0; err == FTH_OK && s < d->n_sides; s++) err = check_text(f, split, s, d);
-        for (int s = 0; err == FTH_OK && s < d->n_sides; s++) err = check_vocab(f, s, d);
+        for (int s = 0; err == FTH_OK && s < d->n_sides; s++) {
+            err = check_text(f, split, s, d);
+            if (err == FTH_OK) err = check_vocab(f, s, d);
+        }
         fth_dataset_free(d);
         FTH_TRY(err);
     }

@@ -40,8 +40,7 @@ static fth_err spool_one(const char *folder, fth_text_file *file, fth_arena *are
     int standard = strcmp(file->path, "-") == 0;
     struct stat info;
     if (!standard && (stat(file->path, &info) != 0 || access(file->path, R_OK) != 0))
-        return fth_fail(errno == ENOENT ? FTH_NOT_FOUND : FTH_IO, "%s: cannot open: %s", file->name,
-                        strerror(errno));
+        return fth_fail(fth_path_error(errno), "%s: cannot open: %s", file->name, strerror(errno));
     if (!standard && !S_ISFIFO(info.st_mode)) return FTH_OK;
     if (standard) file->name = "standard input";
     char *path = fth_strdup_printf("%s/copy-%d", folder, *made);

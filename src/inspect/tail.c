@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 fth_err fth_tail_init(fth_tail *t, const char *path) {
     *t = (fth_tail){.path = strdup(path)};
     return t->path ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a name");
@@ -19,8 +21,7 @@ void fth_tail_fini(fth_tail *t) {
 }
 
 static fth_err fail_path(const fth_tail *t, const char *doing) {
-    fth_err code = errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND : FTH_IO;
-    return fth_fail(code, "%s: cannot %s: %s", t->path, doing, strerror(errno));
+    return fth_fail(fth_path_error(errno), "%s: cannot %s: %s", t->path, doing, strerror(errno));
 }
 
 /* One line is complete: rest and text together. */

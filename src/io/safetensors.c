@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are stored little-endian");
@@ -47,9 +48,7 @@ static size_t bytes_of(const fth_st_tensor *t) {
 static fth_err map_file(fth_st_file *f) {
     /* a pipe is refused, not waited for */
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fth_fail(errno == ENOENT || errno == ENOTDIR ? FTH_NOT_FOUND : FTH_IO,
-                        "cannot open: %s", strerror(errno));
+    if (fd < 0) return fth_fail(fth_path_error(errno), "cannot open: %s", strerror(errno));
     struct stat st;
     fth_err err = FTH_OK;
     if (fstat(fd, &st) != 0) {

@@ -129,8 +129,8 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
 /* ---- few queries ---- */
 
 /* Queries of a sentence that are too few for lanes of their own: a step of generation has one for
- * each hypothesis. Where a backward follows, scores are by columns all the same, as it makes them:
- * rounded otherwise, large ones would not cancel against the log-sum that is kept here. */
+ * each hypothesis. Where a backward follows, scores are by columns all the same, as it makes them, so that
+ * both have the same probabilities. */
 enum { FEW_QUERIES = 4 };
 
 /* Makes exponentials of a row of scores times `by`, 0 for the keys from seen to n, n whole vectors;

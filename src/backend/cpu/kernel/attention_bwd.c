@@ -1,6 +1,6 @@
 /* attention_bwd.c: dq, dk, dv of attention. Per block of query rows the probabilities are made again
- * from scores; five products instead of the forward's two. A thread owns a sentence and
- * head, so its sums over queries never meet another's. */
+ * from scores; five products instead of the forward's two. A thread owns a sentence and head, so its sums
+ * over queries never meet another's. */
 #include "backend/cpu/kernel/attention.h"
 
 /* A thread's buffers for sentences up to a number of keys. */
