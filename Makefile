@@ -46,6 +46,11 @@ test-cuda: packages-test ## the tests that need an NVIDIA GPU
 	cmake --build build-cuda
 	$(CTEST) --test-dir build-cuda -R cuda
 
+test-faults: packages-test ## every operation on files fails, or is the last one before a kill (half an hour)
+	$(MAKE) --no-print-directory build/build.ninja
+	cmake --build build --target fathom faulty_files
+	FATHOM_FAULTS=all sh test/test_faults.sh $$PWD/build/fathom
+
 test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
 
