@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/str.h"
 #include "data/prefetch.h"
+#include "data/verify.h"
 #include "train/diverge.h"
 #include "train/evaluate.h"
 #include "train/health.h"
@@ -32,6 +33,7 @@ typedef struct run {
     fth_dataset *train, *valid;
     fth_batcher *batcher;
     fth_prefetch *prefetch;
+    fth_verify *verify; /* reads the data to its end beside the first updates */
     fth_model model;
     fth_trainer trainer;
     fth_telemetry *telemetry; /* NULL: none */
@@ -351,6 +353,7 @@ static fth_err save(run *r) {
     r->state.batch = r->position.batch;
     r->state.position = r->position.index;
     r->state.wall = wall(r);
+    FTH_TRY(fth_verify_wait(r->verify)); /* nothing is kept of what damaged data has trained */
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
     FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->data));
@@ -397,6 +400,7 @@ static fth_err start(run *r) {
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
+    FTH_TRY(fth_verify_start((const fth_dataset *[]){r->train, r->valid}, 2, &r->verify));
     return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
 }
 
@@ -558,6 +562,7 @@ static fth_err one_update(run *r, fth_update *u) {
     int64_t update = r->state.update + 1;
     int n = (int)r->spec->update_freq;
     FTH_TRY(check_folder(r));
+    FTH_TRY(fth_verify_found(r->verify));
     FTH_TRY(next_batches(r));
     if (is_watched(r, update))
         FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, u));
@@ -669,6 +674,7 @@ static fth_err end(run *r, fth_run_result *result) {
 }
 
 static void run_fini(run *r) {
+    fth_verify_free(r->verify);
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
     close_programs(r);
