@@ -63,13 +63,15 @@ fth_err fth_columns_find(const fth_columns *c, const char *line, const char *fil
         const char *name = c->name[i];
         out->at[i] = !name[0] ? -1 : number_of(name) ? number_of(name) - 1 : find_name(line, name);
         if (name[0] && out->at[i] < 0)
-            return fth_fail(FTH_BAD_INPUT, "%s:1: no column is called '%s', which --columns gives as %s",
-                            file, name, keys[i]);
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s:1: no column is called '%s', which --columns gives as %s", file,
+                            name, keys[i]);
     }
     return FTH_OK;
 }
 
-int fth_columns_cut(const fth_column_places *places, char *line, const char *fields[FTH_N_COLUMNS]) {
+int fth_columns_cut(const fth_column_places *places, char *line,
+                    const char *fields[FTH_N_COLUMNS]) {
     int count = 0, missing = 0;
     for (int i = 0; i < FTH_N_COLUMNS; i++) fields[i] = NULL;
     for (char *field = line, *tab = line; tab; field = tab + 1, count++) {

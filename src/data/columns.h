@@ -14,7 +14,7 @@ enum { FTH_COLUMN_TEXT, FTH_COLUMN_TEXT2, FTH_COLUMN_LABEL, FTH_N_COLUMNS };
 
 typedef struct fth_columns {
     char name[FTH_N_COLUMNS][64]; /* as asked for; "": not wanted */
-    bool header;                  /* the first line of each file names the columns, or is passed over */
+    bool header; /* the first line of each file names the columns, or is passed over */
 } fth_columns;
 
 /* "text=3,label=1", "text=sentence,text2=other,label=label". header: there is one though columns are

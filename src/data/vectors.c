@@ -54,7 +54,7 @@ static fth_err check_header(const fth_vectors *v, const fth_vectors_header *h, u
 
 static fth_err take_file(fth_vectors *v) {
     fth_vectors_header h;
-    uint64_t offsets;
+    uint64_t offsets = 0;
     FTH_TRY(fth_map_file(v->path, FTH_VECTORS_HEADER, &v->map, &v->map_size));
     memcpy(&h, v->map, sizeof h);
     FTH_TRY(check_header(v, &h, &offsets));
