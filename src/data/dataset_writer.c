@@ -38,8 +38,8 @@ fth_err fth_dataset_writer_new(const char *path, int n_sides, const fth_data_sid
                                            .pad = ids.pad,
                                            .eos = ids.eos,
                                            .unk = ids.unk};
-        FTH_TRY_OR(err, fth_spill_open(&w->offsets[s], path), fail);
-        FTH_TRY_OR(err, fth_spill_open(&w->ids[s], path), fail);
+        FTH_TRY_OR(err, fth_spill_open(&w->offsets[s], w->path), fail);
+        FTH_TRY_OR(err, fth_spill_open(&w->ids[s], w->path), fail);
         FTH_TRY_OR(err, fth_spill_put(&w->offsets[s], &zero, sizeof zero), fail);
     }
     *out = w;
@@ -91,26 +91,64 @@ fth_err fth_dataset_writer_add(fth_dataset_writer *w, const int32_t *const ids[2
     return FTH_OK;
 }
 
+static fth_err give_all(fth_dataset_writer *w, fth_spill_take *take, void *state) {
+    for (uint32_t s = 0; s < w->header.n_sides; s++) {
+        FTH_TRY(fth_spill_give(&w->offsets[s], take, state));
+        FTH_TRY(fth_spill_give(&w->ids[s], take, state));
+    }
+    return FTH_OK;
+}
+
+/* The check sums of the blocks, while they are made. */
+typedef struct block_sums {
+    uint32_t *crc; /* [FTH_FDS_BLOCKS] */
+    uint64_t at, block;
+} block_sums;
+
+static fth_err sum_blocks(void *state, const void *data, size_t size) {
+    block_sums *b = state;
+    const char *from = data;
+    while (size) {
+        const uint64_t left = b->block - b->at % b->block;
+        const size_t n = size < left ? size : (size_t)left;
+        uint32_t *crc = &b->crc[b->at / b->block];
+        *crc = fth_crc32(*crc, from, n);
+        from += n;
+        b->at += n;
+        size -= n;
+    }
+    return FTH_OK;
+}
+
+static fth_err write_bytes(void *state, const void *data, size_t size) {
+    return fth_writer_put(state, data, size);
+}
+
+/* The header stands first and has the sums of all that follows: so the parts are read twice. */
+static fth_err complete_header(fth_dataset_writer *w) {
+    fth_fds_header *h = &w->header;
+    fth_fds_layout layout;
+    for (uint32_t s = 0; s < h->n_sides; s++) {
+        h->side[s].offsets_crc = w->offsets[s].crc;
+        h->side[s].ids_crc = w->ids[s].crc;
+    }
+    if (!fth_fds_layout_of(h, &layout))
+        return fth_fail(FTH_FAILED, "%s: too large for a data set", w->path);
+    h->file_size = layout.file_size;
+    h->n_blocks = FTH_FDS_BLOCKS;
+    block_sums sums = {.crc = h->block_crc, .block = fth_fds_block(h)};
+    FTH_TRY(give_all(w, sum_blocks, &sums));
+    h->crc = fth_crc32(0, h, offsetof(fth_fds_header, crc));
+    return FTH_OK;
+}
+
 fth_err fth_dataset_writer_finish(fth_dataset_writer *w) {
     fth_err err;
     fth_writer out = {0};
-    fth_fds_layout layout;
-    for (uint32_t s = 0; s < w->header.n_sides; s++) {
-        w->header.side[s].offsets_crc = w->offsets[s].crc;
-        w->header.side[s].ids_crc = w->ids[s].crc;
-    }
-    if (!fth_fds_layout_of(&w->header, &layout)) {
-        err = fth_fail(FTH_FAILED, "%s: too large for a data set", w->path);
-        goto fail;
-    }
-    w->header.file_size = layout.file_size;
-    w->header.crc = fth_crc32(0, &w->header, offsetof(fth_fds_header, crc));
+    FTH_TRY(complete_header(w));
     FTH_TRY_OR(err, fth_writer_open(&out, w->path), fail);
     FTH_TRY_OR(err, fth_writer_put(&out, &w->header, sizeof w->header), fail);
-    for (uint32_t s = 0; s < w->header.n_sides; s++) {
-        FTH_TRY_OR(err, fth_spill_copy(&w->offsets[s], &out), fail);
-        FTH_TRY_OR(err, fth_spill_copy(&w->ids[s], &out), fail);
-    }
+    FTH_TRY_OR(err, give_all(w, write_bytes, &out), fail);
     err = fth_writer_commit(&out);
 fail:
     fth_writer_fini(&out);

@@ -48,24 +48,24 @@ fth_err fth_spill_put(fth_spill *s, const void *data, size_t size) {
     return FTH_OK;
 }
 
-static fth_err copy(fth_spill *s, fth_writer *out, char *buffer) {
+static fth_err give(fth_spill *s, fth_spill_take *take, void *state, char *buffer) {
     errno = 0;
     if (fflush(s->file) != 0 || fseeko(s->file, 0, SEEK_SET) != 0) return write_failed(s->path);
     for (uint64_t left = s->size; left;) {
         size_t n = fread(buffer, 1, left < BUFFER ? (size_t)left : BUFFER, s->file);
         if (n == 0) return fth_fail(FTH_IO, "%s: cannot read back what was written", s->path);
-        FTH_TRY(fth_writer_put(out, buffer, n));
+        FTH_TRY(take(state, buffer, n));
         left -= n;
     }
     return FTH_OK;
 }
 
-fth_err fth_spill_copy(fth_spill *s, fth_writer *out) {
+fth_err fth_spill_give(fth_spill *s, fth_spill_take *take, void *state) {
     static const char zeros[FTH_SPILL_ALIGN];
     char *buffer = malloc(BUFFER);
     if (!buffer) return fth_fail(FTH_NO_MEMORY, "%s: no memory to write it", s->path);
-    fth_err err = copy(s, out, buffer);
+    fth_err err = give(s, take, state, buffer);
     free(buffer);
     const size_t over = (size_t)(s->size % FTH_SPILL_ALIGN);
-    return err || !over ? err : fth_writer_put(out, zeros, FTH_SPILL_ALIGN - over);
+    return err || !over ? err : take(state, zeros, FTH_SPILL_ALIGN - over);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/writer.h"
 
 /* In the file to be, every part begins at a multiple of this. */
 enum { FTH_SPILL_ALIGN = 64 };
@@ -26,8 +25,10 @@ typedef struct fth_spill {
 fth_err fth_spill_open(fth_spill *s, const char *path);
 fth_err fth_spill_put(fth_spill *s, const void *data, size_t size);
 
-/* Puts the bytes behind what is written, and zeros up to a multiple of FTH_SPILL_ALIGN. */
-fth_err fth_spill_copy(fth_spill *s, fth_writer *out);
+/* Gives the bytes in their order, and then zeros up to a multiple of FTH_SPILL_ALIGN. */
+typedef fth_err fth_spill_take(void *state, const void *data, size_t size);
+fth_err fth_spill_give(fth_spill *s, fth_spill_take *take, void *state);
+
 void fth_spill_fini(fth_spill *s);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/writer.h"
 #include "data/vectors.h"
 #include "data/vectors_format.h"
 
@@ -61,6 +62,10 @@ static uint64_t aligned(uint64_t size) {
     return (size + FTH_SPILL_ALIGN - 1) / FTH_SPILL_ALIGN * FTH_SPILL_ALIGN;
 }
 
+static fth_err write_bytes(void *state, const void *data, size_t size) {
+    return fth_writer_put(state, data, size);
+}
+
 fth_err fth_vectors_writer_finish(fth_vectors_writer *w) {
     fth_vectors_header *h = &w->header;
     fth_writer out = {0};
@@ -70,8 +75,8 @@ fth_err fth_vectors_writer_finish(fth_vectors_writer *w) {
     h->crc = fth_crc32(0, h, offsetof(fth_vectors_header, crc));
     fth_err err = fth_writer_open(&out, w->path);
     if (!err) err = fth_writer_put(&out, h, sizeof *h);
-    if (!err && !h->single) err = fth_spill_copy(&w->offsets, &out);
-    if (!err) err = fth_spill_copy(&w->data, &out);
+    if (!err && !h->single) err = fth_spill_give(&w->offsets, write_bytes, &out);
+    if (!err) err = fth_spill_give(&w->data, write_bytes, &out);
     if (!err) err = fth_writer_commit(&out);
     fth_writer_fini(&out);
     return err;
