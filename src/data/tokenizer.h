@@ -20,6 +20,9 @@ extern "C" {
 /* The special ids of every tokenizer that is trained here (CONTRACTS 1.1). */
 enum { FTH_BOS = 0, FTH_PAD = 1, FTH_EOS = 2, FTH_UNK = 3 };
 
+/* What stands for a masked token, in vocabularies that are made for it. */
+#define FTH_MASK_PIECE "<mask>"
+
 typedef struct fth_special_ids {
     int32_t bos, pad, eos, unk;
 } fth_special_ids;
@@ -41,7 +44,8 @@ typedef fth_err (*fth_text_next)(void *state, const char **text, size_t *length)
 /* Trains a model. *model is malloc'd: the content of a SentencePiece model file. The same text and
  * spec give the same bytes. FTH_BAD_INPUT when vocab_size does not suit the text; the message has
  * the bound. All lines are kept in memory until the end: a caller with a large text gives a sample
- * (data/sample.h). */
+ * (data/sample.h). SentencePiece works in a process of its own, so its death is an error like others; state
+ * is as before afterwards. */
 fth_err fth_tokenizer_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state,
                             char **model, size_t *size);
 

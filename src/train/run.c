@@ -12,6 +12,8 @@
 #include "base/progress.h"
 #include "base/str.h"
 #include "data/prefetch.h"
+#include "data/verify.h"
+#include "train/batch_memory.h"
 #include "train/diverge.h"
 #include "train/evaluate.h"
 #include "train/health.h"
@@ -32,6 +34,7 @@ typedef struct run {
     fth_dataset *train, *valid;
     fth_batcher *batcher;
     fth_prefetch *prefetch;
+    fth_verify *verify; /* reads the data to its end beside the first updates */
     fth_model model;
     fth_trainer trainer;
     fth_telemetry *telemetry; /* NULL: none */
@@ -195,8 +198,9 @@ static fth_err open_within_budget(run *r) {
 static fth_err open_device_side(run *r) {
     const fth_run_spec *s = r->spec;
     bool has_src = r->model.config.arch == FTH_ENCDEC;
-    FTH_TRY(open_within_budget(r));
     size_t n = (size_t)s->update_freq;
+    FTH_TRY(fth_batch_memory_check(s, s->update_freq));
+    FTH_TRY(open_within_budget(r));
     r->stores = calloc(n, sizeof *r->stores);
     r->batches = calloc(n, sizeof *r->batches);
     if (!r->stores || !r->batches) return no_memory();
@@ -340,6 +344,7 @@ static fth_err start(run *r) {
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
+    FTH_TRY(fth_verify_start((const fth_dataset *[]){r->train, r->valid}, 2, &r->verify));
     return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
 }
 
@@ -360,7 +365,9 @@ static fth_err log_start(run *r) {
     const int64_t planned = planned_bytes(r);
     json_t *line = fth_run_log_line("start", r->state.update);
     fth_run_log_number(line, "parameters", (double)fth_params_count(&r->model.params));
+    const int64_t batches = fth_batch_memory(r->spec, r->spec->update_freq);
     fth_run_log_number(line, "planned_bytes", (double)planned);
+    fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
     fth_run_log_text(line, "config", r->spec->yaml);
@@ -370,9 +377,9 @@ static fth_err log_start(run *r) {
                  (double)fth_params_count(&r->model.params) / 1e6);
     int64_t available = 0, total = 0;
     FTH_TRY(r->device->backend->memory(r->device, &available, &total));
-    fth_log_info(r->log, "needs %.1f MiB on %s (%.1f MiB more are free)%s",
+    fth_log_info(r->log, "needs %.1f MiB on %s (%.1f MiB more are free), %.1f MiB for batches%s",
                  (double)planned / 1048576.0, r->device->backend->name,
-                 (double)available / 1048576.0,
+                 (double)available / 1048576.0, (double)batches / 1048576.0,
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
     const fth_method *m = r->model.method.method;
     int64_t tokens = r->spec->max_tokens * r->spec->update_freq;
@@ -408,7 +415,9 @@ static fth_err log_train(run *r, const fth_update *u) {
     return fth_run_log_write(&r->lines, line);
 }
 
+/* Nothing is kept of what damaged data has trained. */
 static fth_err save(run *r) {
+    FTH_TRY(fth_verify_wait(r->verify));
     r->state.epoch = r->position.epoch;
     r->state.window = r->position.window;
     r->state.batch = r->position.batch;
@@ -520,6 +529,7 @@ static bool is_watched(const run *r, int64_t update) {
 static fth_err one_update(run *r, fth_update *u) {
     int64_t update = r->state.update + 1;
     int n = (int)r->spec->update_freq;
+    FTH_TRY(fth_verify_found(r->verify));
     FTH_TRY(next_batches(r));
     if (is_watched(r, update))
         FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, u));
@@ -622,6 +632,7 @@ static fth_err end(run *r, fth_run_result *result) {
 }
 
 static void run_fini(run *r) {
+    fth_verify_free(r->verify);
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
     close_programs(r);
