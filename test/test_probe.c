@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "io/safetensors.h"
+#include "store/safetensors.h"
 #include "probe/eigen.h"
 #include "probe/series.h"
 #include "train/padded.h"

@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "base/option_uses.h"
 #include "base/writer.h"
-#include "cli/groups.h"
+#include "cli/common_options.h"
 #include "cli/verb.h"
-#include "data/lines.h"
+#include "text/lines.h"
 #include "decode/generator.h"
 #include "train/weights.h"
 

@@ -12,7 +12,7 @@
 #include "base/progress.h"
 #include "data/dataset.h"
 #include "data/records.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 typedef struct fth_encode_options {
     const fth_tokenizer *tokenizer[2]; /* by side; both may be the same */

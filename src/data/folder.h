@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "data/dataset.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 enum { FTH_TRAIN = 0, FTH_VALID = 1, FTH_TEST = 2, FTH_N_SPLITS = 3 };
 

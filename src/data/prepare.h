@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "data/folder.h"
 #include "data/records.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 /* Everything is borrowed. */
 typedef struct fth_prepare {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "data/lines.h"
+#include "text/lines.h"
 
 typedef enum fth_text_kind {
     FTH_TEXT_NONE, /* this split is not there */

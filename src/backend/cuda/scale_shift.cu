@@ -1,7 +1,7 @@
 /* scale_shift.cu: y = s (x - c) with learned scalars; dx = s dy, ds += <dy, x - c>,
  * dc -= s * sum of dy. Reads n, writes n; backward reads dy twice more and x. */
 #include "backend/cuda/dots.cuh"
-#include "backend/cuda/map.cuh"
+#include "backend/cuda/elementwise.cuh"
 
 namespace {
 struct shifted { /* s (x - c) */
