@@ -91,12 +91,31 @@ static fth_err fail_blank(const work *w, int side) {
                     text->files[side][0].name, others);
 }
 
+/* Characters between two blanks. SentencePiece's BPE counts them in 16 bits with a sign, after a
+ * normalisation that makes up to 18 of one; nothing to learn is in a word as long as this. */
+enum { LONGEST_WORD = 1000 };
+
+/* Words and characters are only counted, and a cut would make other words. */
+static size_t longest_word(const fth_prepare *p) {
+    const char *type = p->tokenizer.model_type;
+    return strcmp(type, "word") == 0 || strcmp(type, "char") == 0 ? SIZE_MAX : LONGEST_WORD;
+}
+
+static void warn_cut(const work *w, int64_t cut) {
+    if (cut)
+        fth_log_warn(w->p->log,
+                     "%lld lines have more than %d characters without a blank; the vocabulary is "
+                     "made of them cut into pieces",
+                     (long long)cut, LONGEST_WORD);
+}
+
 /* One pass over the training text. samples[side], or samples[0] for both. */
 static fth_err read_samples(const work *w, fth_sample samples[2]) {
     fth_err err = FTH_OK;
     fth_records *records = NULL;
     fth_record record;
     fth_progress progress;
+    int64_t cut = 0;
     bool has_text[2] = {false, w->separate == 0}; /* by sample */
     progress_start(&progress, w, "reading", &w->text[FTH_TRAIN]);
     FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
@@ -105,7 +124,10 @@ static fth_err read_samples(const work *w, fth_sample samples[2]) {
         if (!record.sides) break;
         for (int s = 0; s < record.sides; s++) {
             const int to = w->separate ? s : 0;
-            FTH_TRY_OR(err, fth_sample_add(&samples[to], record.text[s], record.length[s]), end);
+            FTH_TRY_OR(err,
+                       fth_sample_add_cut(&samples[to], record.text[s], record.length[s],
+                                          longest_word(w->p), &cut),
+                       end);
             if (!fth_utf8_is_blank(record.text[s], record.length[s])) has_text[to] = true;
         }
         if (line % 1024 == 0)
@@ -113,6 +135,7 @@ static fth_err read_samples(const work *w, fth_sample samples[2]) {
     }
     fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
     fth_progress_end(&progress);
+    warn_cut(w, cut);
     for (int i = 0; i < 2 && err == FTH_OK; i++)
         if (!has_text[i]) err = fail_blank(w, i);
 end:
@@ -125,14 +148,14 @@ static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, co
     const char *file = !w->separate ? "tokenizer.model"
                        : i == 0     ? "tokenizer.src.model"
                                     : "tokenizer.tgt.model";
-    char hash[20];
+    char hash[FTH_HASH_TEXT];
     FTH_TRY(fth_tokenizer_parse(model, size, name, &w->tokenizer[i]));
     char *path = fth_strdup_printf("%s/%s", w->folder.temp, file);
     if (!path) return no_memory();
     fth_err err = fth_file_write(path, model, size);
     free(path);
     FTH_TRY(err);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)fth_hash64(model, size));
+    fth_hash_text(fth_hash64(model, size), hash);
     json_t *entry = json_pack("{s:s, s:i, s:s}", "file", file, "size",
                               (int)fth_tokenizer_size(w->tokenizer[i]), "hash", hash);
     return json_array_append_new(w->tokenizers, entry) == 0 ? FTH_OK : no_memory();
@@ -201,6 +224,8 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
     fth_dataset *d = NULL;
     FTH_TRY(fth_dataset_open(path, &d));
     json_t *sides = json_array();
+    char hash[FTH_HASH_TEXT];
+    fth_hash_text(d->hash, hash);
     for (int s = 0; s < d->n_sides; s++)
         json_array_append_new(
             sides,
@@ -208,10 +233,10 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
                       (json_int_t)d->side[s].words, "bytes", (json_int_t)d->side[s].bytes,
                       "longest", (int)d->side[s].longest, "unknown", (json_int_t)c->unknown[s]));
     fth_dataset_free(d);
-    json_t *entry = json_pack("{s:I, s:I, s:I, s:I, s:I, s:i, s:o}", "sentences",
-                              (json_int_t)c->written, "read", (json_int_t)c->read, "too_long",
-                              (json_int_t)c->too_long, "empty", (json_int_t)c->empty, "cut",
-                              (json_int_t)c->cut, "references", (int)c->references, "sides", sides);
+    json_t *entry = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:i, s:s, s:o}", "sentences", (json_int_t)c->written, "read",
+        (json_int_t)c->read, "too_long", (json_int_t)c->too_long, "empty", (json_int_t)c->empty,
+        "cut", (json_int_t)c->cut, "references", (int)c->references, "hash", hash, "sides", sides);
     if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0) return no_memory();
     return FTH_OK;
 }
