@@ -125,8 +125,10 @@ int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
     int64_t most = 0;
     const fth_dataset *sets[2] = {train, valid};
     for (int i = 0; i < 2; i++)
-        for (int s = 0; sets[i] && s < sets[i]->n_sides; s++)
-            if (sets[i]->side[s].longest + 1 > most) most = sets[i]->side[s].longest + 1;
+        for (int s = 0; sets[i] && s < sets[i]->n_sides; s++) {
+            const int64_t rows = (int64_t)sets[i]->side[s].longest + 1;
+            if (rows > most) most = rows;
+        }
     if (most > spec->config.max_positions) most = spec->config.max_positions;
     return most < spec->max_tokens ? most : spec->max_tokens;
 }
@@ -520,10 +522,11 @@ static fth_err validate(run *r) {
     return fth_run_log_write(&r->lines, line);
 }
 
-/* Validation and checkpoint belong together: the state that is saved knows the score. */
+/* Validation and checkpoint belong together: the state that is saved knows the score. One that a signal ends is
+ * made when the run goes on. */
 static fth_err validate_and_save(run *r, bool with_validation) {
-    if (with_validation && r->evaluates) FTH_TRY(validate(r));
-    return save(r);
+    fth_err err = with_validation && r->evaluates ? validate(r) : FTH_OK;
+    return err == FTH_OK || err == FTH_STOPPED ? save(r) : err;
 }
 
 /* Fetches the batches of one update. */
@@ -590,11 +593,13 @@ static fth_err one_update(run *r, fth_update *u) {
     int n = (int)r->spec->update_freq;
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_verify_found(r->verify));
+    const fth_position before = r->position;
     FTH_TRY(next_batches(r));
-    if (is_watched(r, update))
-        FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, u));
-    else
-        FTH_TRY(fth_trainer_update(&r->trainer, update, r->batches, n, u));
+    fth_err err = is_watched(r, update)
+                      ? fth_telemetry_update(r->telemetry, update, r->batches, n, u)
+                      : fth_trainer_update(&r->trainer, update, r->batches, n, u);
+    if (err == FTH_STOPPED) r->position = before; /* as if it had not begun */
+    FTH_TRY(err);
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
     if (!u->finite) return diverged(r, u);
     r->state.update++;
@@ -645,7 +650,9 @@ static fth_err loop(run *r, int *signal) {
     fth_err err = FTH_OK;
     if (is_unvalidated(r)) FTH_TRY_OR(err, validate_and_save(r, true), done);
     while (!finished(r) && !(*signal = fth_signals_pending())) {
-        FTH_TRY_OR(err, one_update(r, &u), done);
+        err = one_update(r, &u);
+        if (err == FTH_STOPPED) continue; /* the signal is still there */
+        if (err != FTH_OK) goto done;
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
                  (double)r->tokens / (now() - r->since + 1e-9));
@@ -657,9 +664,11 @@ static fth_err loop(run *r, int *signal) {
             saved = t;
         }
     }
+    err = FTH_OK;
     if (r->state.log_updates > 0) FTH_TRY_OR(err, log_train(r), done);
     const bool unjudged = r->evaluates && *signal == 0 && r->state.validated != r->state.update;
     if (saved != r->state.update || unjudged) err = validate_and_save(r, *signal == 0);
+    if (r->evaluates && r->state.validated != r->state.update) *signal = fth_signals_pending();
 done:
     fth_progress_end(&bar);
     return err;
@@ -732,7 +741,9 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
     fth_signals_catch(&before);
+    device->stop = fth_signals_flag();
     err = loop(&r, &signal);
+    device->stop = NULL;
     fth_signals_release(&before);
     if (err != FTH_OK) goto done;
     *result = (fth_run_result){.updates = r.state.update,
@@ -740,7 +751,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                                .final_nll = r.state.valid_nll,
                                .seconds = wall(&r)};
     if (signal)
-        err = fth_fail(signal == SIGTERM ? FTH_TERMINATED : FTH_STOPPED,
+        err = fth_fail(signal == SIGINT ? FTH_STOPPED : FTH_TERMINATED,
                        "stopped by a signal at update %lld; the same command goes on from here",
                        (long long)r.state.update);
     else
