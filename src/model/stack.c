@@ -1,5 +1,6 @@
 /* stack.c: one primitive for all methods (METHODS B.0):
  * x <- POST(r x + a D(G(PRE(x))) + e), sub-layer by sub-layer. */
+#include "front/front.h"
 #include "model/build.h"
 
 static fth_norm_params site_norm(fth_build *w, fth_sub sub) {
@@ -64,7 +65,7 @@ fth_val fth_build_stack(fth_build *w, fth_stack stack, fth_val memory) {
             return 0;
         }
     }
-    fth_val x = fth_build_embedding(w, stack);
+    fth_val x = stack == FTH_ENCODER ? fth_front_of(w->config)->rows(b) : fth_front_words(b, stack);
     if (w->taps) w->taps->embed[stack] = x;
     for (s.layer = 0; s.layer < s.layers && b->graph->err == FTH_OK; s.layer++) {
         b->layer = s.layer;
