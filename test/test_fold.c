@@ -1,5 +1,5 @@
-/* links: modelcase train */
-/* Folds to plain Post-LN keep the outputs (METHODS F.7), and the profiling pass (F.6). */
+/* links: modelcase run */
+/* Folds to plain Post-LN and Pre-LN keep the outputs (METHODS F.7), and the profiling pass (F.6). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "close.h"
 #include "model/folding.h"
 #include "model_case.h"
 #include "train/profile.h"
@@ -57,11 +58,12 @@ static void check_fold(fth_config c) {
     int64_t n, k;
     if (fth_model_fold(&m.model, m.flat, &folded, &flat) != FTH_OK)
         fail_msg("%s: %s", c.method, fth_error_message());
-    assert_string_equal(folded.config.method, "postln");
+    assert_string_equal(folded.config.method, strcmp(c.method, "lns") == 0 ? "preln" : "postln");
     double *a = logits_of(&m.model, m.flat, batch, &n), *b = logits_of(&folded, flat, batch, &k);
     assert_int_equal(n, k);
     for (int64_t i = 0; i < n; i++)
-        if (fabs(a[i] - b[i]) > 1e-4) fail_msg("%s: logit off by %g", c.method, fabs(a[i] - b[i]));
+        if (!is_close(a[i], b[i], 1e-4))
+            fail_msg("%s: logit off by %g", c.method, fabs(a[i] - b[i]));
     free(a);
     free(b);
     free(flat);
@@ -71,8 +73,8 @@ static void check_fold(fth_config c) {
 
 static void folds_keep_the_outputs(void **state) {
     (void)state;
-    static const char *const ids[] = {"deepnorm",    "branchnorm", "admin",
-                                      "postln-init", "dsinit",     "postln"};
+    static const char *const ids[] = {"deepnorm", "branchnorm", "admin", "postln-init",
+                                      "dsinit",   "postln",     "lns"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         for (int arch = FTH_ENCDEC; arch <= FTH_DEC; arch++) {
             fth_config c = model_case_config(ids[i], (fth_arch)arch);
@@ -99,7 +101,7 @@ static void others_are_refused(void **state) {
         model_case_fini(&from);
         refused++;
     }
-    assert_int_equal(refused, 11);
+    assert_int_equal(refused, 15);
 }
 
 static void an_omega_of_0_is_named(void **state) {
@@ -166,7 +168,7 @@ static void profiling(void **state) {
     assert_true(a[0] == 1 && a[4] == 1); /* each stack starts at 1 */
     for (int i = 2; i < n; i++)          /* LN outputs have unit variance: it only grows */
         if (i != 4 && i != 5) assert_true(a[i] >= a[i - 1]);
-    for (int i = 0; i < n; i++) assert_true(fabsf(a[i] - ref[i]) < 1e-5f);
+    for (int i = 0; i < n; i++) assert_close(a[i], ref[i], 1e-5);
     fth_config c = model_case_config("admin", FTH_ENCDEC);
     model_case_option(&c, "mode", "const", 0);
     fth_model constant;

@@ -1,4 +1,4 @@
-/* links: train */
+/* links: run */
 /* Every golden trace of the independent PyTorch reference (test/golden), through the program itself
  * and on each device; and the rules of initialisation of test/golden/init.json. */
 #include <dirent.h>
@@ -15,8 +15,9 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "io/config.h"
-#include "io/safetensors.h"
+#include "store/config_json.h"
+#include "store/safetensors.h"
+#include "close.h"
 #include "model/model.h"
 
 enum { MAX_ARGS = 64 };
@@ -182,7 +183,7 @@ static void check_rule(const char *method, const fth_param *p, const json_t *wan
         fail_msg("%s: %s is %s, expected %s", method, p->name, rule_name(p), dist);
     json_t *std = json_object_get(wanted, "std"), *value = json_object_get(wanted, "value");
     double number = json_number_value(std ? std : value);
-    if (!history && fabs(fth_init_std(p) - number) > 2e-9 * fmax(1, fabs(number)))
+    if (!history && !is_close(fth_init_std(p), number, 2e-9 * fmax(1, fabs(number))))
         fail_msg("%s: %s has %.10g, expected %.10g", method, p->name, fth_init_std(p), number);
 }
 

@@ -29,6 +29,8 @@ typedef struct work {
     json_t *tokenizers, *splits; /* for dataset.json */
     int64_t *unigram;            /* [size of the last side's tokenizer] */
     double unigram_nll;          /* NAN without a train split */
+    fth_label_set labels;        /* NONE: no tables */
+    fth_ids separator;           /* between the two texts of a table */
 } work;
 
 static fth_err no_memory(void) {
@@ -36,7 +38,7 @@ static fth_err no_memory(void) {
 }
 
 static int sides_of(const fth_text_spec *text) {
-    return text->kind == FTH_TEXT_PLAIN ? 1 : 2;
+    return text->kind == FTH_TEXT_PLAIN || text->kind == FTH_TEXT_COLUMNS ? 1 : 2;
 }
 
 static fth_err check_request(work *w) {
@@ -73,6 +75,48 @@ static fth_err copy_inputs(work *w) {
     return FTH_OK;
 }
 
+/* The classes of the training text. */
+static fth_err collect_labels(work *w) {
+    fth_records *records = NULL;
+    fth_record record;
+    FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
+    fth_err err = FTH_OK;
+    while ((err = fth_records_next(records, &record)) == FTH_OK && record.sides)
+        FTH_TRY_OR(err, fth_label_set_add(&w->labels, record.label), end);
+    fth_label_set_sort(&w->labels);
+end:
+    fth_records_free(records);
+    return err;
+}
+
+/* Labels that were given are kept, in their order. */
+static fth_err find_labels(work *w) {
+    const fth_label_set *asked = &w->p->labels;
+    w->labels.kind = asked->kind;
+    for (int32_t i = 0; i < asked->n; i++) FTH_TRY(fth_label_set_add(&w->labels, asked->names[i]));
+    if (asked->kind != FTH_LABELS_CLASS || asked->n) return FTH_OK;
+    if (!w->text[FTH_TRAIN].kind)
+        return fth_fail(FTH_USAGE,
+                        "--labels auto: takes the labels of the training text, and there is none");
+    FTH_TRY(collect_labels(w));
+    if (w->labels.n < 2)
+        return fth_fail(FTH_BAD_INPUT, "%s: has %d different label; a class needs two at least",
+                        w->text[FTH_TRAIN].files[0][0].name, w->labels.n);
+    return FTH_OK;
+}
+
+/* What stands between two texts: two end symbols, or the ids of a text. */
+static fth_err find_separator(work *w) {
+    const char *text = w->p->pair_separator;
+    if (!text || !text[0]) {
+        FTH_TRY(fth_ids_reserve(&w->separator, 2));
+        w->separator.ids[0] = w->separator.ids[1] = fth_tokenizer_special(w->tokenizer[0]).eos;
+        w->separator.n = 2;
+        return FTH_OK;
+    }
+    return fth_tokenizer_encode(w->tokenizer[0], text, strlen(text), &w->separator);
+}
+
 static void progress_start(fth_progress *progress, const work *w, const char *title,
                            const fth_text_spec *text) {
     fth_progress_init(progress, w->p->log, fth_real_clock(), title, "kB", 0,
@@ -91,12 +135,31 @@ static fth_err fail_blank(const work *w, int side) {
                     text->files[side][0].name, others);
 }
 
+/* Characters between two blanks. SentencePiece's BPE counts them in 16 bits with a sign, after a
+ * normalisation that makes up to 18 of one; nothing to learn is in a word as long as this. */
+enum { LONGEST_WORD = 1000 };
+
+/* Words and characters are only counted, and a cut would make other words. */
+static size_t longest_word(const fth_prepare *p) {
+    const char *type = p->tokenizer.model_type;
+    return strcmp(type, "word") == 0 || strcmp(type, "char") == 0 ? SIZE_MAX : LONGEST_WORD;
+}
+
+static void warn_cut(const work *w, int64_t cut) {
+    if (cut)
+        fth_log_warn(w->p->log,
+                     "%lld lines have more than %d characters without a blank; the vocabulary is "
+                     "made of them cut into pieces",
+                     (long long)cut, LONGEST_WORD);
+}
+
 /* One pass over the training text. samples[side], or samples[0] for both. */
 static fth_err read_samples(const work *w, fth_sample samples[2]) {
     fth_err err = FTH_OK;
     fth_records *records = NULL;
     fth_record record;
     fth_progress progress;
+    int64_t cut = 0;
     bool has_text[2] = {false, w->separate == 0}; /* by sample */
     progress_start(&progress, w, "reading", &w->text[FTH_TRAIN]);
     FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
@@ -105,7 +168,10 @@ static fth_err read_samples(const work *w, fth_sample samples[2]) {
         if (!record.sides) break;
         for (int s = 0; s < record.sides; s++) {
             const int to = w->separate ? s : 0;
-            FTH_TRY_OR(err, fth_sample_add(&samples[to], record.text[s], record.length[s]), end);
+            FTH_TRY_OR(err,
+                       fth_sample_add_cut(&samples[to], record.text[s], record.length[s],
+                                          longest_word(w->p), &cut),
+                       end);
             if (!fth_utf8_is_blank(record.text[s], record.length[s])) has_text[to] = true;
         }
         if (line % 1024 == 0)
@@ -113,6 +179,7 @@ static fth_err read_samples(const work *w, fth_sample samples[2]) {
     }
     fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
     fth_progress_end(&progress);
+    warn_cut(w, cut);
     for (int i = 0; i < 2 && err == FTH_OK; i++)
         if (!has_text[i]) err = fail_blank(w, i);
 end:
@@ -125,14 +192,14 @@ static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, co
     const char *file = !w->separate ? "tokenizer.model"
                        : i == 0     ? "tokenizer.src.model"
                                     : "tokenizer.tgt.model";
-    char hash[20];
+    char hash[FTH_HASH_TEXT];
     FTH_TRY(fth_tokenizer_parse(model, size, name, &w->tokenizer[i]));
     char *path = fth_strdup_printf("%s/%s", w->folder.temp, file);
     if (!path) return no_memory();
     fth_err err = fth_file_write(path, model, size);
     free(path);
     FTH_TRY(err);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)fth_hash64(model, size));
+    fth_hash_text(fth_hash64(model, size), hash);
     json_t *entry = json_pack("{s:s, s:i, s:s}", "file", file, "size",
                               (int)fth_tokenizer_size(w->tokenizer[i]), "hash", hash);
     return json_array_append_new(w->tokenizers, entry) == 0 ? FTH_OK : no_memory();
@@ -201,6 +268,8 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
     fth_dataset *d = NULL;
     FTH_TRY(fth_dataset_open(path, &d));
     json_t *sides = json_array();
+    char hash[FTH_HASH_TEXT];
+    fth_hash_text(d->hash, hash);
     for (int s = 0; s < d->n_sides; s++)
         json_array_append_new(
             sides,
@@ -208,17 +277,18 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
                       (json_int_t)d->side[s].words, "bytes", (json_int_t)d->side[s].bytes,
                       "longest", (int)d->side[s].longest, "unknown", (json_int_t)c->unknown[s]));
     fth_dataset_free(d);
-    json_t *entry = json_pack("{s:I, s:I, s:I, s:I, s:I, s:i, s:o}", "sentences",
-                              (json_int_t)c->written, "read", (json_int_t)c->read, "too_long",
-                              (json_int_t)c->too_long, "empty", (json_int_t)c->empty, "cut",
-                              (json_int_t)c->cut, "references", (int)c->references, "sides", sides);
+    json_t *entry = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:i, s:s, s:o}", "sentences", (json_int_t)c->written, "read",
+        (json_int_t)c->read, "too_long", (json_int_t)c->too_long, "empty", (json_int_t)c->empty,
+        "cut", (json_int_t)c->cut, "references", (int)c->references, "hash", hash, "sides", sides);
     if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0) return no_memory();
     return FTH_OK;
 }
 
 static fth_err encode(work *w, int split, const char *path, const char *prefix,
-                      fth_encode_counts *counts) {
+                      fth_vectors_writer *labels, fth_encode_counts *counts) {
     const fth_prepare *p = w->p;
+    const int table = w->text[split].kind == FTH_TEXT_COLUMNS;
     fth_dataset_writer *out = NULL;
     fth_progress progress;
     fth_data_side sides[2] = {{0}};
@@ -229,13 +299,18 @@ static fth_err encode(work *w, int split, const char *path, const char *prefix,
         .max_tokens = {p->max_tokens[0], p->max_tokens[1]},
         .strict = p->strict,
         .drop_empty = split == FTH_TRAIN && w->n_sides == 2,
-        .text_prefix = split == FTH_TRAIN ? NULL : prefix,
+        .text_prefix = split == FTH_TRAIN || table ? NULL : prefix,
+        .separator = table ? &w->separator : NULL,
+        .labels = &w->labels,
+        .label_out = labels,
         .progress = &progress,
     };
     for (int s = 0; s < w->n_sides; s++) {
         sides[s].vocab = fth_tokenizer_size(o.tokenizer[s]);
         sides[s].special = fth_tokenizer_special(o.tokenizer[s]);
     }
+    if (table && !o.max_tokens[0])
+        o.max_tokens[0] = p->max_positions - 1; /* a bos comes before it */
     FTH_TRY(fth_dataset_writer_new(path, w->n_sides, sides, &out));
     progress_start(&progress, w, fth_split_name(split), &w->text[split]);
     fth_err err =
@@ -246,17 +321,49 @@ static fth_err encode(work *w, int split, const char *path, const char *prefix,
     return err;
 }
 
+/* train.labels beside train.fds. */
+static fth_err encode_with_labels(work *w, int split, const char *path, const char *prefix,
+                                  fth_encode_counts *counts) {
+    fth_vectors_writer *labels = NULL;
+    if (w->labels.kind == FTH_LABELS_NONE) return encode(w, split, path, prefix, NULL, counts);
+    const fth_vector_type type =
+        w->labels.kind == FTH_LABELS_NUMBER ? FTH_VECTOR_F32 : FTH_VECTOR_I32;
+    char *name = fth_strdup_printf("%s.labels", prefix);
+    fth_err err = name ? fth_vectors_writer_new(name, type, 1, 1, &labels) : no_memory();
+    free(name);
+    if (err == FTH_OK) err = encode(w, split, path, prefix, labels, counts);
+    if (err == FTH_OK) err = fth_vectors_writer_finish(labels);
+    fth_vectors_writer_free(labels);
+    return err;
+}
+
+/* Labels belong to their split: dataset.json has their check sum. */
+static fth_err describe_labels(work *w, int split, const char *prefix) {
+    fth_vectors *v = NULL;
+    if (w->labels.kind == FTH_LABELS_NONE) return FTH_OK;
+    char *name = fth_strdup_printf("%s.labels", prefix);
+    fth_err err = name ? fth_vectors_open(name, &v) : no_memory();
+    free(name);
+    FTH_TRY(err);
+    json_t *entry = json_object_get(w->splits, fth_split_name(split));
+    if (json_object_set_new(entry, "labels_crc", json_integer((json_int_t)v->data_crc)) != 0)
+        err = no_memory();
+    fth_vectors_free(v);
+    return err;
+}
+
 static fth_err prepare_split(work *w, int split) {
     fth_encode_counts counts;
     if (w->text[split].kind == FTH_TEXT_NONE) return FTH_OK;
     char *prefix = fth_strdup_printf("%s/%s", w->folder.temp, fth_split_name(split));
     char *path = prefix ? fth_strdup_printf("%s.fds", prefix) : NULL;
-    fth_err err = path ? encode(w, split, path, prefix, &counts) : no_memory();
+    fth_err err = path ? encode_with_labels(w, split, path, prefix, &counts) : no_memory();
     if (err == FTH_OK) warn_left_out(w, split, &counts);
     if (err == FTH_OK && counts.written == 0)
         err = fth_fail(FTH_BAD_INPUT, "%s: none of its %lld sentences can be used",
                        fth_split_name(split), (long long)counts.read);
     if (err == FTH_OK) err = describe_split(w, split, path, &counts);
+    if (err == FTH_OK) err = describe_labels(w, split, prefix);
     free(prefix);
     free(path);
     return err;
@@ -281,6 +388,11 @@ static fth_err write_description(work *w) {
         json_pack("{s:s, s:i, s:s, s:i, s:o, s:o, s:O, s:O}", "format", "fathom-dataset", "version",
                   1, "fathom", FATHOM_VERSION, "sides", w->n_sides, "target_unigram_nll", nll,
                   "options", about, "tokenizers", w->tokenizers, "splits", w->splits);
+    if (root && w->labels.kind != FTH_LABELS_NONE &&
+        json_object_set_new(root, "labels", fth_label_set_json(&w->labels)) != 0) {
+        json_decref(root);
+        return no_memory();
+    }
     char *path = fth_strdup_printf("%s/dataset.json", w->folder.temp);
     fth_err err = root && path ? fth_json_write(root, 2, &text) : no_memory();
     if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
@@ -297,7 +409,9 @@ static fth_err run(work *w) {
     if (!w->tokenizers || !w->splits) return no_memory();
     FTH_TRY(fth_out_folder_open(&w->folder, w->p->out, w->p->force, "dataset.json"));
     FTH_TRY(copy_inputs(w));
+    FTH_TRY(find_labels(w));
     FTH_TRY(w->p->tokenizer_path[0] ? load_tokenizers(w) : train_tokenizers(w));
+    FTH_TRY(find_separator(w));
     FTH_TRY(prepare_splits(w));
     FTH_TRY(fth_spool_remove(w->folder.temp, w->copies));
     FTH_TRY(write_description(w));
@@ -309,6 +423,8 @@ fth_err fth_prepare_run(const fth_prepare *p) {
     fth_err err = run(&w);
     for (int i = 0; i < 2; i++) fth_tokenizer_free(w.tokenizer[i]);
     free(w.unigram);
+    fth_label_set_fini(&w.labels);
+    fth_ids_fini(&w.separator);
     json_decref(w.tokenizers);
     json_decref(w.splits);
     fth_out_folder_fini(&w.folder);

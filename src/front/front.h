@@ -15,8 +15,9 @@ typedef enum fth_input_form {
 
 typedef struct fth_front {
     fth_input_form input;
-    /* x_0 of the encoder's stack, [source rows, d]; the builder stands in the stack. */
-    fth_val (*rows)(fth_builder *b);
+    /* x_0 of the encoder's stack, [source rows, d]; the builder stands in the stack. drop: with the dropout
+     * of config, else the caller drops. */
+    fth_val (*rows)(fth_builder *b, bool drop);
     /* Numbers in a row of the batch's input; NULL: it has none. */
     int32_t (*width)(const fth_config *c);
 } fth_front;
@@ -33,7 +34,7 @@ int32_t fth_front_width(const fth_config *c);
 /* ---- what fronts, heads and decoders share (text.c) ---- */
 
 /* Words and positions of a stack: sqrt(d) E[token] + P[position], with the dropouts (METHODS A.4). */
-fth_val fth_front_words(fth_builder *b, fth_stack stack);
+fth_val fth_front_words(fth_builder *b, fth_stack stack, bool drop);
 /* The table of positions of the stack that is being built. */
 fth_val fth_front_positions(fth_builder *b);
 /* The matrix that turns rows into logits of words (METHODS A.5). */

@@ -5,7 +5,8 @@ static int32_t width(const fth_config *c) {
     return c->features;
 }
 
-static fth_val rows(fth_builder *b) {
+static fth_val rows(fth_builder *b, bool drop) {
+    (void)drop;
     if (b->graph->err == FTH_OK)
         b->graph->err =
             fth_fail(FTH_BAD_CONFIG, "front \"%s\" does not exist yet: text and image do",

@@ -33,9 +33,10 @@ fth_val fth_front_positions(fth_builder *b) {
                         "embed_positions.weight");
 }
 
-fth_val fth_front_words(fth_builder *b, fth_stack stack) {
+fth_val fth_front_words(fth_builder *b, fth_stack stack, bool drop) {
     fth_val table = token_table(b, stack);
-    return fth_embed(b, stack == FTH_ENCODER ? FTH_SRC : FTH_TGT, table, fth_front_positions(b));
+    return fth_embed(b, stack == FTH_ENCODER ? FTH_SRC : FTH_TGT, table, fth_front_positions(b),
+                     drop);
 }
 
 fth_val fth_front_output(fth_builder *b) {
@@ -51,8 +52,8 @@ fth_val fth_front_output(fth_builder *b) {
     return table;
 }
 
-static fth_val rows(fth_builder *b) {
-    return fth_front_words(b, FTH_ENCODER);
+static fth_val rows(fth_builder *b, bool drop) {
+    return fth_front_words(b, FTH_ENCODER, drop);
 }
 
 const fth_front fth_front_text = {.input = FTH_INPUT_TOKENS, .rows = rows};

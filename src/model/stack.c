@@ -12,18 +12,19 @@ static fth_norm_params site_norm(fth_build *w, fth_sub sub) {
 
 static fth_val pre(fth_build *w, const fth_site *s, fth_val x) {
     if (w->method->pre) return w->method->pre(&w->b, s, x);
-    return w->method->norm == FTH_NORM_PRE ? fth_norm(&w->b, x, s->norm) : x;
+    return s->place == FTH_NORM_PRE ? fth_norm(&w->b, x, s->norm) : x;
 }
 
 static fth_val join(fth_build *w, const fth_site *s, fth_val x, fth_val f) {
     if (w->method->join) return w->method->join(&w->b, s, x, f);
     fth_val sum = fth_join(&w->b, fth_const(1), x, fth_const(1), f);
-    return w->method->norm == FTH_NORM_POST ? fth_norm(&w->b, sum, s->norm) : sum;
+    return s->place == FTH_NORM_POST ? fth_norm(&w->b, sum, s->norm) : sum;
 }
 
 static fth_val sub_layer(fth_build *w, fth_site *s, fth_sub sub, fth_val x, fth_val memory) {
     s->sub = w->b.sub = sub;
     s->last_in_layer = sub == FTH_FFN;
+    s->place = w->method->place ? w->method->place(s) : w->method->norm;
     s->norm = site_norm(w, sub);
     fth_taps_open(w->taps, s, x);
     fth_val u = pre(w, s, x);
@@ -49,6 +50,17 @@ static fth_val top(fth_build *w, const fth_site *s, fth_val x) {
     return fth_norm(&w->b, x, fth_norm_at(&w->b, w->config->d_model, "layer_norm"));
 }
 
+/* x_0, with the layer norm that some methods have before its dropout. */
+static fth_val start(fth_build *w, fth_stack stack) {
+    const fth_config *c = w->config;
+    fth_builder *b = &w->b;
+    const char *norm = w->method->embed_norm ? w->method->embed_norm(w->state) : NULL;
+    fth_val x =
+        stack == FTH_ENCODER ? fth_front_of(c)->rows(b, !norm) : fth_front_words(b, stack, !norm);
+    if (!norm) return x;
+    return fth_dropout(b, fth_norm(b, x, fth_norm_at(b, c->d_model, norm)), c->dropout);
+}
+
 fth_val fth_build_stack(fth_build *w, fth_stack stack, fth_val memory) {
     fth_builder *b = &w->b;
     fth_site s = {.config = w->config,
@@ -65,7 +77,7 @@ fth_val fth_build_stack(fth_build *w, fth_stack stack, fth_val memory) {
             return 0;
         }
     }
-    fth_val x = stack == FTH_ENCODER ? fth_front_of(w->config)->rows(b) : fth_front_words(b, stack);
+    fth_val x = start(w, stack);
     if (w->taps) w->taps->embed[stack] = x;
     for (s.layer = 0; s.layer < s.layers && b->graph->err == FTH_OK; s.layer++) {
         b->layer = s.layer;

@@ -7,7 +7,7 @@
 
 #include "front/front.h"
 #include "head/head.h"
-#include "io/safetensors.h"
+#include "store/safetensors.h"
 
 /* Bounds of a batch: its numbers of sentences and entries, and what is made of them, are counted in
  * 32 bits; and a matrix without columns takes no room in its file, but its sentences do here. */

@@ -3,7 +3,7 @@
  * Three products of 2 R V d operations; the logits are made a chunk of rows at a time in scratch,
  * read twice (the second time from the cache) and overwritten by their gradient: never all of them. */
 #include "backend/cuda/column_sum.cuh"
-#include "backend/cuda/gemm.cuh"
+#include "backend/cuda/product/gemm.cuh"
 
 namespace {
 enum { XENT_THREADS = 1024, CHUNK_BYTES = 256 << 20 };
