@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,34 @@
 #include "base/file.h"
 #include "base/number.h"
 
+/* jansson does not tell a token that it has no memory for from a wrong one. */
+static _Thread_local bool ran_out;
+
+static void *noting_malloc(size_t size) {
+    void *p = malloc(size);
+    ran_out = ran_out || !p;
+    return p;
+}
+
+static void note_memory(void) {
+    json_set_alloc_funcs(noting_malloc, free);
+}
+
+json_t *fth_json_read(const char *text, size_t size, json_error_t *e) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, note_memory);
+    ran_out = false;
+    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, e);
+    if (!value && ran_out) {
+        snprintf(e->text, sizeof e->text - 1, "no memory");
+        e->text[sizeof e->text - 1] = json_error_out_of_memory; /* where jansson keeps the code */
+    }
+    return value;
+}
+
 fth_err fth_json_parse(const char *name, const char *text, size_t size, json_t **value) {
     json_error_t e;
-    *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    *value = fth_json_read(text, size, &e);
     if (*value) return FTH_OK;
     if (json_error_code(&e) == json_error_out_of_memory)
         return fth_fail(FTH_NO_MEMORY, "%s: no memory for its content", name);
