@@ -6,7 +6,7 @@
 . "$here/tools/toy.sh"
 sanitized && exit 77 # they have a malloc of their own
 
-preload=$(dirname "$fathom")/preload_malloc.so
+preload=$(dirname "$fathom")/libpreload_malloc.so
 sample=${SAMPLE:-4}
 export OMP_NUM_THREADS=1
 toy_files

@@ -1,4 +1,4 @@
-/* links: train */
+/* links: run */
 /* The rules of preflight's verdict and of a collapsed encoder, on both sides of each bound (doc/preflight.md). */
 #include <math.h>
 #include <setjmp.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "train/health.h"
-#include "train/preflight.h"
+#include "run/health.h"
+#include "run/preflight.h"
 
 /* A healthy training. */
 static fth_preflight healthy(void) {

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,28 +11,33 @@
 #include "base/file.h"
 #include "base/number.h"
 
-/* jansson does not tell a token that it has no memory for from a wrong one. */
-static _Thread_local bool ran_out;
+/* Where jansson's reader cannot have memory it goes on with half a token, past its end: it is left at once instead,
+ * and what it held until then is lost. */
+static _Thread_local jmp_buf *reading;
 
-static void *noting_malloc(size_t size) {
+static void *leaving_malloc(size_t size) {
     void *p = malloc(size);
-    ran_out = ran_out || !p;
+    if (!p && reading) longjmp(*reading, 1);
     return p;
 }
 
-static void note_memory(void) {
-    json_set_alloc_funcs(noting_malloc, free);
+static void set_malloc(void) {
+    json_set_alloc_funcs(leaving_malloc, free);
 }
 
 json_t *fth_json_read(const char *text, size_t size, json_error_t *e) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, note_memory);
-    ran_out = false;
-    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, e);
-    if (!value && ran_out) {
-        snprintf(e->text, sizeof e->text - 1, "no memory");
+    pthread_once(&once, set_malloc);
+    jmp_buf here;
+    json_t *value = NULL;
+    if (setjmp(here) == 0) {
+        reading = &here;
+        value = json_loadb(text, size, JSON_REJECT_DUPLICATES, e);
+    } else {
+        *e = (json_error_t){.text = "no memory"};
         e->text[sizeof e->text - 1] = json_error_out_of_memory; /* where jansson keeps the code */
     }
+    reading = NULL;
     return value;
 }
 
