@@ -1,4 +1,4 @@
-/* links: modelcase train */
+/* links: modelcase run */
 /* METHODS F on whole models: signed finite differences through every parameter of every method and
  * architecture, the reductions, identity at the start, statistics and constants. */
 #include <math.h>
@@ -96,6 +96,9 @@ static const struct variant {
     {"realformer", "mode", "mean", 0},
     {"b2t-noln", "final_ln", "true", 0},
     {"admin", "mode", "const", 0},
+    {"keel", "alpha", NULL, 1.5},
+    {"periln", "embed_norm", "true", 0},
+    {"mixln", "post_share", NULL, 0.5},
 };
 
 static void gradients_of_options(void **state) {

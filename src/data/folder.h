@@ -17,8 +17,8 @@
 #include "data/dataset.h"
 #include "data/image_facts.h"
 #include "data/label_set.h"
-#include "data/tokenizer.h"
 #include "data/vectors.h"
+#include "text/tokenizer.h"
 
 enum { FTH_TRAIN = 0, FTH_VALID = 1, FTH_TEST = 2, FTH_N_SPLITS = 3 };
 

@@ -3,7 +3,7 @@
 #define FTH_DATA_IMAGE_LIST_H
 
 #include "base/error.h"
-#include "data/lines.h"
+#include "text/lines.h"
 #include "image/image.h"
 
 typedef struct fth_image_list fth_image_list;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 typedef enum fth_mask_unit { FTH_MASK_PIECES, FTH_MASK_WORDS, FTH_MASK_SPANS } fth_mask_unit;
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "data/columns.h"
-#include "data/lines.h"
+#include "text/lines.h"
 
 typedef enum fth_text_kind {
     FTH_TEXT_NONE, /* this split is not there */
