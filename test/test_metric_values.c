@@ -136,12 +136,13 @@ static void says_what_is_wrong(void **state) {
         {"miou", "99999999999999999999\n", "1\n", "must be the number of a class", 2},
         {"f1", "0\n0\n", "0\n0\n", "warning: f1 of hyp is not defined: no line", 0},
         {"f1", " 1 \n0\n", "1\n0\n", "F1|nrefs:1|", 0},
-        {"f1 --average macro --positive a", "a\n", "a\n", "--positive: needs --average binary", 2},
+        {"f1 --average macro --positive a", "a\n", "a\n", "--positive a: needs --average binary",
+         2},
         {"f1 --average mean", "a\n", "a\n", "binary", 2},
         {"f1", "", "", "has no lines to score", 2},
         {"pearson", "", "", "has no lines to score", 2},
         {"miou", "", "", "has no lines to score", 2},
-        {"accuracy --average macro", "a\n", "a\n", "--average: accuracy does not use it", 2},
+        {"accuracy --average macro", "a\n", "a\n", "accuracy does not use it", 2},
     };
     fth_str out = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "metric/unicode.h"
+#include "text/unicode.h"
 
 static fth_err read_number(fth_text line, const char *name, size_t number, double *out) {
     char text[64];

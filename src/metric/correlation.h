@@ -3,7 +3,7 @@
 #define FTH_METRIC_CORRELATION_H
 
 #include "base/error.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 /* Pearson's r, or Spearman's: the same of the ranks, equal numbers sharing their mean rank. NaN where it
  * is not defined: fewer than two lines, a column of equal numbers. c->n_refs must be 1; names[0] is the

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 enum { FTH_OVERLAP_CLASSES = 1 << 20 }; /* numbers of classes are below */
 
