@@ -84,6 +84,7 @@ static fth_err open_run(flight *f) {
     } else {
         FTH_TRY(made_up_config(f, &config));
     }
+    FTH_TRY(fth_run_size_check(f->device, &config));
     FTH_TRY(fth_model_init(&f->model, &config));
     FTH_TRY(fth_packed_init(&f->packed, (int32_t)s->max_tokens));
     f->size = (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,
@@ -414,12 +415,14 @@ fth_err fth_preflight_run(const fth_run_spec *spec, int32_t vocab, fth_device *d
                            .encoder_cosine = NAN};
     if (spec->recipe.schedule.kind == FTH_INVERSE_SQRT_NOWARMUP) out->warmup = 0;
     fth_err err = open_run(&f);
+    const bool opened = err == FTH_OK;
     if (err == FTH_OK) err = plan_memory(&f);
     if (err == FTH_OK) {
         out->uniform_loss = log((double)fth_config_output_vocab(&f.model.config));
         if (out->fits) err = measure(&f);
     }
-    if (err == FTH_NO_MEMORY) { /* the budget, or the machine, is too small: that is a verdict */
+    if (err == FTH_NO_MEMORY &&
+        opened) { /* the budget, or the machine, is too small: that is a verdict */
         out->fits = false;
         err = FTH_OK;
     }

@@ -1,3 +1,4 @@
+#include "model/least_size.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -137,12 +138,23 @@ static int64_t longest(const run *r) {
     return fth_run_longest(r->spec, r->train, r->valid);
 }
 
+fth_err fth_run_size_check(fth_device *device, const fth_config *config) {
+    char where[64];
+    int64_t available, total;
+    FTH_TRY(fth_config_validate(config));
+    FTH_TRY(device->backend->memory(device, &available, &total));
+    snprintf(where, sizeof where, "on %s", device->backend->name);
+    return fth_least_size_check(config, 3 * (int64_t)fth_dtype_size(device->full), available,
+                                where);
+}
+
 static fth_err open_model(run *r) {
     fth_config config;
     FTH_TRY(fth_run_config(r->spec, &r->folder, r->train, &config));
     const fth_method *method = fth_method_find(config.method);
     if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
         method->settle(&config);
+    FTH_TRY(fth_run_size_check(r->device, &config));
     return fth_model_init(&r->model, &config);
 }
 

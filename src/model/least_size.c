@@ -1,0 +1,23 @@
+#include "model/least_size.h"
+
+/* Products of the bounds of config.c: at most 1e5 layers of 8 * 2^34 + 2^38 numbers, far inside of int64. */
+int64_t fth_least_parameters(const fth_config *c) {
+    const int64_t d = c->d_model, ffn = 2 * d * c->ffn_dim;
+    const int64_t cross = c->arch == FTH_ENCDEC ? 4 * d * d : 0;
+    const int64_t layers =
+        c->encoder_layers * (4 * d * d + ffn) + c->decoder_layers * (4 * d * d + cross + ffn);
+    const int64_t vocab = c->src_vocab > c->tgt_vocab ? c->src_vocab : c->tgt_vocab;
+    return layers + vocab * d;
+}
+
+fth_err fth_least_size_check(const fth_config *c, int64_t bytes_each, int64_t free_bytes,
+                             const char *where) {
+    const int64_t n = fth_least_parameters(c);
+    const double needed = (double)n * (double)bytes_each;
+    if (needed <= (double)free_bytes) return FTH_OK;
+    return fth_fail(FTH_NO_MEMORY,
+                    "a model of %d encoder and %d decoder layers, width %d, has more than %.4g "
+                    "parameters: %.1f GiB at least, and %.1f GiB are free %s",
+                    c->encoder_layers, c->decoder_layers, c->d_model, (double)n,
+                    needed / 1073741824.0, (double)free_bytes / 1073741824.0, where);
+}

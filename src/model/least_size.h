@@ -1,0 +1,15 @@
+/* least_size.h: what a model takes at least, from its configuration alone: said before anything is built, which takes
+ * half a minute and gigabytes with a hundred thousand layers. */
+#ifndef FTH_MODEL_LEAST_SIZE_H
+#define FTH_MODEL_LEAST_SIZE_H
+
+#include "base/config.h"
+
+/* Numbers in the matrices of layers and embeddings; biases, norms and what methods add come on top. */
+int64_t fth_least_parameters(const fth_config *c);
+
+/* FTH_NO_MEMORY where so many bytes for each parameter are more than are free; `where` names the memory. */
+fth_err fth_least_size_check(const fth_config *c, int64_t bytes_each, int64_t free_bytes,
+                             const char *where);
+
+#endif
