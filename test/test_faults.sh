@@ -4,27 +4,11 @@
 # As a test it tries a few of the points; with FATHOM_FAULTS=all, as "make test-faults" calls it, all of them.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm # a disk takes minutes to sync so often
 . "$(dirname "$0")/common.sh"
+. "$here/picture.sh"
 faults=$(dirname "$fathom")/libfaulty_files.so
 [ -e "$faults" ] || exit 77 # a build with sanitizers
 points=0 # that held
 result=  # a file or folder in "place" that must be the old or the new one at every moment; empty: none
-
-# ---- what a run leaves, in text; what depends on the clock is left out ----
-
-# log FILE: the lines that a reader makes of it. A start line takes back what comes after its update (doc/formats.md), so
-# a line that is written again must be the same.
-log() {
-    grep -v '"type":"start"' "$1" |
-        sed 's/,"\(wall\|wps\|ups\|data_wait\)":[-0-9.e+"a-z]*//g' | LC_ALL=C sort -u
-}
-
-# picture_of_run RUN
-picture_of_run() {
-    (cd "$1" && ls -A . checkpoints && readlink checkpoints/last checkpoints/best &&
-        cat checkpoints/*/config.json && sha256sum checkpoints/step-*/*.safetensors checkpoints/step-*/tokenizer* &&
-        sed '/"wall":/d; /"crc32":/d' checkpoints/step-*/state.json)
-    log "$1/log.jsonl"
-}
 
 # picture_of_files PATH: names, types and content of all that is there
 picture_of_files() {
