@@ -173,8 +173,8 @@ mkfifo pipes/config.json
 refuses 2 'pipes/config.json: is a pipe and must be a file' timeout 10 "$fathom" evaluate pipes data
 refuses 2 'pipes/config.json: is a pipe and must be a file' timeout 10 "$fathom" train data --config pipes/config.json
 for layers in 100000 1000; do # more than there is: said at once
-    refuses 1 "a model of $layers encoder and $layers decoder layers, width 65536, has more than" timeout 20 \
-        $train --save-dir bad --encoder-layers $layers --decoder-layers $layers --d-model 65536
+    refuses 1 "a model of $layers encoder and $layers decoder layers, width 4096, has more than" timeout 20 \
+        $train --save-dir bad --encoder-layers $layers --decoder-layers $layers --d-model 4096 --ffn-dim 100000
 done
 refuses 2 '--warmup-updates 9223372036854775807: must be' $train --save-dir bad --warmup-updates 9223372036854775807
 

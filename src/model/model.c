@@ -45,7 +45,7 @@ static fth_err check_size(const fth_config *c) {
     int64_t available, total;
     if (fth_memory_under("", &available, &total) != FTH_OK)
         return FTH_OK; /* unknown: it will be tried */
-    return fth_least_size_check(c, (int64_t)sizeof(float), available, "in this machine");
+    return fth_least_size_check(c, (int64_t)sizeof(float), 0, available, "in this machine");
 }
 
 fth_err fth_model_init(fth_model *m, const fth_config *config) {

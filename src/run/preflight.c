@@ -84,7 +84,7 @@ static fth_err open_run(flight *f) {
     } else {
         FTH_TRY(made_up_config(f, &config));
     }
-    FTH_TRY(fth_run_size_check(f->device, &config));
+    FTH_TRY(fth_run_size_check(s, f->device, &config));
     FTH_TRY(fth_model_init(&f->model, &config));
     FTH_TRY(fth_packed_init(&f->packed, (int32_t)s->max_tokens));
     f->size = (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,

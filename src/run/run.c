@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/str.h"
@@ -138,14 +139,24 @@ static int64_t longest(const run *r) {
     return fth_run_longest(r->spec, r->train, r->valid);
 }
 
-fth_err fth_run_size_check(fth_device *device, const fth_config *config) {
+fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const fth_config *config) {
+    const int64_t each = 3 * (int64_t)fth_dtype_size(device->full); /* a parameter, two moments */
+    const double described = (double)fth_least_description(config);
     char where[64];
     int64_t available, total;
+    double kept = 0;
     FTH_TRY(fth_config_validate(config));
     FTH_TRY(device->backend->memory(device, &available, &total));
+    if (spec->memory_budget == 0)
+        kept = (double)fth_least_kept(config) * (double)spec->max_tokens *
+               (double)fth_dtype_size(device->real);
     snprintf(where, sizeof where, "on %s", device->backend->name);
-    return fth_least_size_check(config, 3 * (int64_t)fth_dtype_size(device->full), available,
-                                where);
+    if (device->backend->on_host)
+        return fth_least_size_check(config, each, kept + described, available, where);
+    FTH_TRY(fth_least_size_check(config, each, kept, available, where));
+    FTH_TRY(fth_memory_under("", &available, &total));
+    return fth_least_size_check(config, (int64_t)sizeof(float), described, available,
+                                "in this machine");
 }
 
 static fth_err open_model(run *r) {
@@ -154,7 +165,7 @@ static fth_err open_model(run *r) {
     const fth_method *method = fth_method_find(config.method);
     if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
         method->settle(&config);
-    FTH_TRY(fth_run_size_check(r->device, &config));
+    FTH_TRY(fth_run_size_check(r->spec, r->device, &config));
     return fth_model_init(&r->model, &config);
 }
 
