@@ -147,7 +147,12 @@ done
 long="$train --save-dir lasting --update-freq 30000 --max-tokens 60 --log-interval 1"
 $long > out 2> err &
 child=$!
-await lasting/checkpoints
+await lasting/log.jsonl
+tries=0
+while ! grep -q '"type":"start"' lasting/log.jsonl && [ $tries -lt 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
 sleep 1
 kill -TERM $child
 status=0
