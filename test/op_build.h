@@ -76,10 +76,10 @@ static inline fth_val output_like(fth_trial *t, fth_op *op, int index, fth_val v
 
 fth_op_builder fth_case_embed, fth_case_linear, fth_case_linear_after, fth_case_activation,
     fth_case_feed_forward, fth_case_attention, fth_case_attention_of_product, fth_case_cached,
-    fth_case_watch_entropy, fth_case_join, fth_case_join_norm, fth_case_join_norm_plain,
+    fth_case_gauge_entropy, fth_case_join, fth_case_join_norm, fth_case_join_norm_plain,
     fth_case_norm, fth_case_joined, fth_case_dropout, fth_case_scale_shift, fth_case_head_scale,
-    fth_case_mix, fth_case_add, fth_case_xent, fth_case_update, fth_case_top, fth_case_watch,
-    fth_case_watch_positions;
+    fth_case_mix, fth_case_add, fth_case_xent, fth_case_update, fth_case_top, fth_case_gauge,
+    fth_case_gauge_positions;
 
 /* What several builders share. */
 

@@ -25,11 +25,11 @@ static fth_err open_temp(fth_writer *w) {
     for (int attempt = 0; attempt < 100; attempt++) {
         w->temp = fth_strdup_printf("%s.tmp-%ld-%d", w->path, (long)getpid(), attempt);
         if (!w->temp) return fth_fail(FTH_NO_MEMORY, "%s: no memory for a temporary name", w->path);
-        FTH_TRY(fth_scratch_hold(w->temp));
+        FTH_TRY(fth_unfinished_hold(w->temp));
         w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (w->fd >= 0) return FTH_OK;
         int reason = errno;
-        fth_scratch_drop(w->temp);
+        fth_unfinished_drop(w->temp);
         free(w->temp);
         w->temp = NULL;
         errno = reason;
@@ -112,7 +112,7 @@ fth_err fth_writer_commit(fth_writer *w) {
     if (closed != 0) return fail_write(w->path);
     if (!w->temp) return FTH_OK;
     if (rename(w->temp, w->path) != 0) return fail_write(w->path);
-    fth_scratch_drop(w->temp);
+    fth_unfinished_drop(w->temp);
     free(w->temp);
     w->temp = NULL;
     return sync_folder_of(w->path);
@@ -121,7 +121,7 @@ fth_err fth_writer_commit(fth_writer *w) {
 void fth_writer_fini(fth_writer *w) {
     if (w->path && w->fd >= 0) close(w->fd);
     if (w->temp) unlink(w->temp);
-    fth_scratch_drop(w->temp);
+    fth_unfinished_drop(w->temp);
     free(w->temp);
     free(w->path);
     free(w->held);

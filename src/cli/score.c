@@ -94,9 +94,9 @@ typedef struct scoring {
     fth_wer_options wer;
     fth_sig sig;
     fth_str signature;
-    fth_textfile *refs, *hyps; /* [n_refs], [n_hyps] */
-    const fth_text **ref;      /* [n_refs] their lines */
-    result *results;           /* [n_hyps] */
+    fth_text_lines *refs, *hyps; /* [n_refs], [n_hyps] */
+    const fth_text **ref;        /* [n_refs] their lines */
+    result *results;             /* [n_hyps] */
     size_t n_refs, n_hyps, n;
 } scoring;
 
@@ -105,9 +105,9 @@ typedef struct metric {
     bool many_refs;
     /* Metrics that are a function of summed counts have these four, the others have compute. */
     size_t (*width)(const scoring *s);
-    fth_err (*stats)(const scoring *s, const fth_pairs *c, double *stats);
+    fth_err (*stats)(const scoring *s, const fth_text_pairs *c, double *stats);
     double (*from_stats)(const double *sums, const void *scoring);
-    fth_err (*compute)(const scoring *s, const fth_pairs *c, result *r);
+    fth_err (*compute)(const scoring *s, const fth_text_pairs *c, result *r);
     fth_err (*sign)(const scoring *s, fth_str *out);
     fth_err (*line)(const scoring *s, const result *r, fth_str *out); /* after the score */
     int (*fields)(const scoring *s, const result *r, json_t *out);
@@ -132,7 +132,7 @@ static size_t bleu_width(const scoring *s) {
     return FTH_BLEU_STATS;
 }
 
-static fth_err bleu_stats(const scoring *s, const fth_pairs *c, double *stats) {
+static fth_err bleu_stats(const scoring *s, const fth_text_pairs *c, double *stats) {
     return fth_bleu_stats(c, &s->bleu, stats);
 }
 
@@ -172,7 +172,7 @@ static size_t chrf_width(const scoring *s) {
     return fth_chrf_width(&s->chrf);
 }
 
-static fth_err chrf_stats(const scoring *s, const fth_pairs *c, double *stats) {
+static fth_err chrf_stats(const scoring *s, const fth_text_pairs *c, double *stats) {
     return fth_chrf_stats(c, &s->chrf, stats);
 }
 
@@ -191,7 +191,7 @@ static size_t ter_width(const scoring *s) {
     return FTH_TER_STATS;
 }
 
-static fth_err ter_stats(const scoring *s, const fth_pairs *c, double *stats) {
+static fth_err ter_stats(const scoring *s, const fth_text_pairs *c, double *stats) {
     return fth_ter_stats(c, &s->ter, stats);
 }
 
@@ -206,7 +206,7 @@ static fth_err ter_sign(const scoring *s, fth_str *out) {
 
 /* ---- rouge */
 
-static fth_err rouge_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err rouge_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     FTH_TRY(fth_rouge_corpus(c, &s->rouge, r->rouge));
     r->score = r->rouge[FTH_ROUGE_1].fmeasure;
     return FTH_OK;
@@ -231,7 +231,7 @@ static int rouge_fields(const scoring *s, const result *r, json_t *out) {
 
 /* ---- wer, cer */
 
-static fth_err wer_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err wer_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     FTH_TRY(fth_wer_corpus(c, &s->wer, &r->wer));
     r->score = r->wer.score;
     return FTH_OK;
@@ -259,7 +259,7 @@ static int wer_fields(const scoring *s, const result *r, json_t *out) {
 
 /* ---- accuracy, matthews */
 
-static fth_err labels_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err labels_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     FTH_TRY(fth_labels_corpus(c, &r->labels));
     r->score = is(s, "accuracy") ? r->labels.accuracy : r->labels.matthews;
     return FTH_OK;
@@ -372,11 +372,11 @@ static const char *hyp_name(const scoring *s, size_t i) {
     return name_of(hyp_path(s, i));
 }
 
-static fth_err read_text(const char *path, fth_textfile *out) {
+static fth_err read_text(const char *path, fth_text_lines *out) {
     char *data;
     size_t size;
     FTH_TRY(fth_inflate_all(path, name_of(path), &data, &size));
-    return fth_textfile_take(data, size, name_of(path), out);
+    return fth_text_lines_take(data, size, name_of(path), out);
 }
 
 static fth_err check_request(const scoring *s) {
@@ -427,7 +427,7 @@ static fth_err read_all(scoring *s) {
 
 static fth_err score_system(scoring *s, size_t i) {
     const metric *m = s->metric;
-    fth_pairs c = {s->hyps[i].line, s->ref, s->n, s->n_refs};
+    fth_text_pairs c = {s->hyps[i].line, s->ref, s->n, s->n_refs};
     result *r = &s->results[i];
     if (m->compute) return m->compute(s, &c, r);
     size_t width = m->width(s);
@@ -539,8 +539,8 @@ static fth_err score_all(scoring *s) {
 }
 
 static void scoring_fini(scoring *s) {
-    for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_textfile_fini(&s->refs[i]);
-    for (size_t i = 0; s->hyps && i < s->n_hyps; i++) fth_textfile_fini(&s->hyps[i]);
+    for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_text_lines_fini(&s->refs[i]);
+    for (size_t i = 0; s->hyps && i < s->n_hyps; i++) fth_text_lines_fini(&s->hyps[i]);
     for (size_t i = 0; s->results && i < s->n_hyps; i++) free(s->results[i].stats);
     free(s->refs);
     free(s->hyps);

@@ -48,7 +48,7 @@ static fth_err sweep(const fth_out_folder *f) {
     const char *slash = strrchr(f->path, '/');
     char *prefix = fth_strdup_printf("%s.tmp-", slash ? slash + 1 : f->path);
     if (!prefix) return no_memory(f->path);
-    fth_err err = fth_scratch_sweep(f->parent, prefix);
+    fth_err err = fth_unfinished_sweep(f->parent, prefix);
     free(prefix);
     return err;
 }
@@ -57,10 +57,10 @@ static fth_err make_temp(fth_out_folder *f) {
     for (int try = 0; try <= 1000; try++) {
         f->temp = fth_strdup_printf("%s.tmp-%ld-%d", f->path, (long)getpid(), try);
         if (!f->temp) return no_memory(f->path);
-        FTH_TRY(fth_scratch_hold(f->temp));
+        FTH_TRY(fth_unfinished_hold(f->temp));
         if (mkdir(f->temp, 0777) == 0) return FTH_OK;
         int reason = errno;
-        fth_scratch_drop(f->temp);
+        fth_unfinished_drop(f->temp);
         free(f->temp);
         f->temp = NULL;
         errno = reason;
@@ -84,20 +84,20 @@ fail:
 }
 
 fth_err fth_out_folder_commit(fth_out_folder *f) {
-    char *waste = NULL, *old = fth_strdup_printf("%s.old", f->temp);
+    char *replaced = NULL, *old = fth_strdup_printf("%s.old", f->temp);
     fth_err err = old ? fth_sync_dir(f->temp) : no_memory(f->path);
-    if (err == FTH_OK) err = fth_scratch_commit(&f->temp, f->path, old, &waste);
+    if (err == FTH_OK) err = fth_unfinished_commit(&f->temp, f->path, old, &replaced);
     if (err == FTH_OK) err = fth_sync_dir(f->parent);
-    if (err == FTH_OK && waste) err = fth_remove_tree(waste);
-    fth_scratch_drop(waste);
-    free(waste);
+    if (err == FTH_OK && replaced) err = fth_remove_tree(replaced);
+    fth_unfinished_drop(replaced);
+    free(replaced);
     free(old);
     return err;
 }
 
 void fth_out_folder_fini(fth_out_folder *f) {
     if (f->temp) fth_remove_tree(f->temp);
-    fth_scratch_drop(f->temp);
+    fth_unfinished_drop(f->temp);
     fth_new_dirs_fini(&f->above);
     free(f->temp);
     free(f->path);

@@ -20,7 +20,7 @@ static double correlation(double n, double correct, const size_t *t, const size_
     return spread > 0 ? (n * correct - tp) / sqrt(spread) : 0;
 }
 
-fth_err fth_labels_corpus(const fth_pairs *c, fth_labels *out) {
+fth_err fth_labels_corpus(const fth_text_pairs *c, fth_labels *out) {
     fth_err err = FTH_OK;
     fth_vocab vocab = {0};
     size_t *t = calloc(4 * c->n + 2, sizeof *t); /* [2 n] classes of the references, ... */

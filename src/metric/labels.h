@@ -15,6 +15,6 @@ typedef struct fth_labels {
 } fth_labels;
 
 /* c->n_refs must be 1. Labels are compared without white space at both ends. */
-fth_err fth_labels_corpus(const fth_pairs *c, fth_labels *out);
+fth_err fth_labels_corpus(const fth_text_pairs *c, fth_labels *out);
 
 #endif

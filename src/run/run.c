@@ -152,7 +152,7 @@ static fth_err open_programs(run *r, int64_t budget) {
                              .tgt_tokens = s->max_tokens,
                              .max_len = longest(r),
                              .memory_budget = budget,
-                             .early = fth_can_update_early(&s->recipe, s->update_freq)};
+                             .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq)};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
@@ -243,7 +243,7 @@ static fth_err load_weights_of(run *r, const char *folder) {
 static fth_err keep_start(const run *r) {
     char *path = fth_strdup_printf("%s/start", r->spec->save_dir);
     if (!path) return no_memory();
-    fth_err err = fth_keep_model(path, &r->trainer, r->spec->data);
+    fth_err err = fth_save_model(path, &r->trainer, r->spec->data);
     free(path);
     return err;
 }
@@ -295,7 +295,7 @@ static fth_err resume(run *r, const fth_checkpoint *c) {
                                  .window = c->state.window,
                                  .batch = c->state.batch,
                                  .index = c->state.position};
-    FTH_TRY(fth_keep_load(c, &r->trainer));
+    FTH_TRY(fth_save_load(c, &r->trainer));
     fth_log_info(r->log, "resuming %s at update %lld", r->spec->save_dir,
                  (long long)r->state.update);
     return FTH_OK;
@@ -424,7 +424,7 @@ static fth_err save(run *r) {
     r->state.batch = r->position.batch;
     r->state.position = r->position.index;
     r->state.wall = wall(r);
-    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->data));
+    FTH_TRY(fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->data));
     json_t *line = fth_run_log_line("checkpoint", r->state.update);
     char path[64];
     snprintf(path, sizeof path, "checkpoints/step-%08lld", (long long)r->state.update);

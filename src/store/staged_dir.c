@@ -90,7 +90,7 @@ static fth_err remove_abandoned(const char *path) {
     return err;
 }
 
-/* NAME is missing: .NAME.old becomes NAME again. NAME is there: .NAME.old is waste. */
+/* NAME is missing: .NAME.old becomes NAME again. NAME is there: .NAME.old is superfluous. */
 static fth_err settle_old(const char *old, const char *path) {
     if (fth_file_exists(path)) return fth_remove_tree(old);
     if (rename(old, path) != 0) return fail_path(path, "put the older folder back");
@@ -160,11 +160,11 @@ static fth_err make_temp(fth_staged_dir *d) {
         free(d->temp);
         d->temp = temp_name(d->path, attempt);
         if (!d->temp) return no_memory(d->path);
-        FTH_TRY(fth_scratch_hold(d->temp));
+        FTH_TRY(fth_unfinished_hold(d->temp));
         made = mkdir(d->temp, 0777);
         if (made == 0) break;
         int reason = errno;
-        fth_scratch_drop(d->temp);
+        fth_unfinished_drop(d->temp);
         errno = reason;
         if (reason != EEXIST) break;
     }
@@ -207,15 +207,15 @@ done:
 }
 
 fth_err fth_staged_dir_commit(fth_staged_dir *d) {
-    char *waste = NULL, *folder = folder_of(d->path), *old = beside(d->path, ".old");
+    char *replaced = NULL, *folder = folder_of(d->path), *old = beside(d->path, ".old");
     fth_err err = folder && old ? FTH_OK : no_memory(d->path);
     if (!err) err = fth_sync_dir(d->temp);
-    if (!err) err = fth_scratch_commit(&d->temp, d->path, old, &waste);
+    if (!err) err = fth_unfinished_commit(&d->temp, d->path, old, &replaced);
     if (!err) err = fth_sync_dir(folder);
     /* the new folder is safe; what cannot be removed now, the next writer clears */
-    if (!err && waste) (void)fth_remove_tree(waste);
-    fth_scratch_drop(waste);
-    free(waste);
+    if (!err && replaced) (void)fth_remove_tree(replaced);
+    fth_unfinished_drop(replaced);
+    free(replaced);
     free(folder);
     free(old);
     return err;
@@ -223,7 +223,7 @@ fth_err fth_staged_dir_commit(fth_staged_dir *d) {
 
 void fth_staged_dir_fini(fth_staged_dir *d) {
     if (d->path && d->temp) (void)fth_remove_tree(d->temp);
-    fth_scratch_drop(d->temp);
+    fth_unfinished_drop(d->temp);
     if (d->path && d->lock >= 0) close(d->lock);
     free(d->temp);
     free(d->path);

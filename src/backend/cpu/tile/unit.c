@@ -174,15 +174,15 @@ static const struct unit {
 #endif
 };
 
-const char *fth_unit_name(fth_unit unit) {
+const char *fth_cpu_unit_name(fth_cpu_unit unit) {
     return units[unit].name;
 }
 
-const char *fth_unit_numbers(fth_unit unit) {
+const char *fth_cpu_unit_numbers(fth_cpu_unit unit) {
     return units[unit].numbers;
 }
 
-bool fth_unit_present(fth_unit unit) {
+bool fth_cpu_unit_present(fth_cpu_unit unit) {
     return units[unit].present && units[unit].present();
 }
 
@@ -220,7 +220,7 @@ static double rate_of(timing *t, fth_pool *pool, int threads) {
     return rate;
 }
 
-fth_err fth_unit_peak(fth_unit unit, int threads, double *out) {
+fth_err fth_cpu_unit_peak(fth_cpu_unit unit, int threads, double *out) {
     enum {
         TRIES = 60
     }; /* neighbours on a host can take a part of the units for a tenth of a second */
@@ -241,9 +241,9 @@ fth_err fth_unit_peak(fth_unit unit, int threads, double *out) {
     return FTH_OK;
 }
 
-bool fth_unit_outruns(fth_unit unit, fth_unit other) {
+bool fth_cpu_unit_outruns(fth_cpu_unit unit, fth_cpu_unit other) {
     enum { TRIES = 12, ROUNDS = 2000 };
-    const fth_unit both[2] = {unit, other};
+    const fth_cpu_unit both[2] = {unit, other};
     double least[2] = {INFINITY, INFINITY}; /* seconds for an operation */
     volatile float sink;                    /* so that the loops are not left out */
     for (int i = 0; i < 2 * TRIES; i++) {   /* in turn: what disturbs one disturbs the other */
