@@ -127,9 +127,9 @@ def head_cases():
     """(name, config, flags) of encoders with a front and a head."""
     smooth = ["--label-smoothing", "0.1"]
     kinds = [("text", "masked-token", None), ("text", "class", None), ("text", "class", "mean"),
-             ("text", "regression", "mean"), ("text", "token-class", None),
+             ("text", "regression", None), ("text", "token-class", None),
              ("image", "masked-token", None), ("image", "class", None), ("image", "class", "mean"),
-             ("image", "regression", None), ("image", "token-class", "mean")]
+             ("image", "regression", "mean"), ("image", "token-class", "mean")]
     for i, method in enumerate(("postln", "preln", "deepnorm", "branchnorm", "subln")):
         for j, (front, head, pool) in enumerate(kinds):
             more = {"activation": "gelu" if (i + j) % 2 else "relu",
