@@ -1,5 +1,5 @@
 /* links: modelcase train */
-/* Folds to plain Post-LN keep the outputs (METHODS F.7), and the profiling pass (F.6). */
+/* Folds to plain Post-LN keep the outputs, and the profiling pass sets Admin's scales. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -25,9 +25,9 @@ typedef struct fth_folder {
     int n_sides;  /* 2: source and target; 1: text for a language model */
     int separate; /* source and target have a tokenizer each */
     int has_split[FTH_N_SPLITS];
-    double target_unigram_nll; /* H_uni of METHODS E.12: nats per target token, end symbols
-                                  included, under the frequencies of the training data; NAN when
-                                  there is no train split */
+    double target_unigram_nll; /* H_uni of doc/analyses.md#when-a-run-has-failed: nats per target
+                                  token, end symbols included, under the frequencies of the training
+                                  data; NAN when there is no train split */
     json_t *json;              /* all of dataset.json */
 } fth_folder;
 

@@ -1,4 +1,5 @@
-/* config.h: reads and writes config.json, the description of a model (CONTRACTS 1.1). */
+/* config.h: reads and writes config.json, the description of a model (doc/formats.md#configjson).
+ */
 #ifndef FTH_IO_CONFIG_H
 #define FTH_IO_CONFIG_H
 

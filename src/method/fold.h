@@ -1,4 +1,4 @@
-/* fold.h: what a method needs to turn a trained model into plain Post-LN (METHODS, "Export").
+/* fold.h: what a method needs to turn a trained model into plain Post-LN (doc/mathematics.md).
  *
  * The target starts with every parameter of the same name copied; the method's hooks change its
  * configuration and the values. */

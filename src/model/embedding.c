@@ -1,4 +1,5 @@
-/* embedding.c: token embeddings, positions and the output matrix (METHODS A.4, A.5). */
+/* embedding.c: token embeddings, positions and the output matrix
+ * (doc/mathematics.md#embeddings-and-positions). */
 #include <math.h>
 
 #include "graph/positions.h"

@@ -5,7 +5,8 @@
 
 #include "graph/op.h"
 
-/* Names of the gains of layer norms behind the name of their stack or layer (CONTRACTS 1.2). */
+/* Names of the gains of layer norms behind the name of their stack or layer
+ * (doc/formats.md#names-of-parameters). */
 static const struct {
     fth_ln ln;
     const char *suffix, *name;

@@ -36,7 +36,7 @@ fth_err fth_health_first_nonfinite(fth_trainer *t, int64_t update, const fth_bat
     return FTH_OK;
 }
 
-/* E.12 d: does the encoder tell its positions apart, and does the decoder read it? */
+/* Rule d: does the encoder tell its positions apart, and does the decoder read it? */
 static fth_err judge_source(fth_evaluator *e, const fth_dataset *valid, int64_t update, double nll,
                             fth_judgement *out) {
     fth_eval eval;

@@ -50,7 +50,7 @@ static bool not_finite(fth_preflight *p) {
 #define FADING    0.02  /* with less a short warm-up does not save the run */
 #define WEAK      0.1   /* healthy runs keep more */
 #define SHORT     100   /* updates of a short warm-up */
-#define COLLAPSED 0.99  /* METHODS E.12 d */
+#define COLLAPSED 0.99  /* doc/analyses.md#when-a-run-has-failed d */
 
 /* What the fresh model's layer with the least gradient has of the most in its stack. A stack that is not there
  * has no number. */

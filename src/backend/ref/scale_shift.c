@@ -1,5 +1,5 @@
-/* scale_shift.c: y = s (x - c) with learned scalars s and c (METHODS B.11); an absent s is 1, an
- * absent c is 0. dx = s dy, ds += <dy, x - c>, dc -= s * sum of dy. */
+/* scale_shift.c: y = s (x - c) with learned scalars s and c (doc/mathematics.md#rfixup); an absent
+ * s is 1, an absent c is 0. dx = s dy, ds += <dy, x - c>, dc -= s * sum of dy. */
 #include "backend/ref/ref.h"
 
 fth_err fth_ref_scale_shift(fth_exec *ex, const fth_op *op) {
