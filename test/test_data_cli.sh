@@ -172,3 +172,11 @@ expect 2 "$fathom" data show other --split test
 says err "no split 'test'"
 expect 2 "$fathom" data show other --first 1000
 says err '200 sentences'
+
+# a word that SentencePiece's training would die of
+{ cat src; head -c 70000 /dev/zero | tr '\0' 'x'; echo; } >endless
+for type in bpe unigram; do
+    expect 0 "$fathom" prepare --train-text endless --out endless.d --vocab-size 60 --model-type $type --force
+    says err 'lines have more than 1000 characters without a blank'
+done
+rm -r endless.d

@@ -3,6 +3,7 @@
 #include "test_io.h"
 
 #include "base/philox.h"
+#include "data/sample.h"
 #include "data/tokenizer.h"
 
 static const char *const LINES[] = {
@@ -421,6 +422,51 @@ static void damaged_models(void **state) {
     }
 }
 
+/* SentencePiece dies of a word of more than 65,535 characters: that is an error here. */
+static void a_dying_trainer(void **state) {
+    (void)state;
+    enum { LENGTH = 70000 };
+    fth_tokenizer_spec spec = {"bpe", 40, 1.0, 0, NULL, NULL};
+    fth_sample sample = {.budget = 1 << 20};
+    char *model = NULL, *word = malloc(LENGTH);
+    size_t size = 0;
+    assert_non_null(word);
+    for (int i = 0; i < LENGTH; i++) word[i] = (char)('a' + i % 7);
+    assert_ok(fth_sample_add(&sample, word, LENGTH));
+    assert_int_equal(fth_tokenizer_train(&spec, fth_sample_next, &sample, &model, &size),
+                     FTH_FAILED);
+    assert_non_null(strstr(fth_error_message(), "the tokenizer's training by SentencePiece: "));
+    assert_null(model);
+    fth_sample_fini(&sample);
+    free(word);
+}
+
+/* "ab abcde" with at most 3 characters of a word; an e with an accent is one of two bytes. */
+static void long_words_are_cut(void **state) {
+    (void)state;
+    static const char *const parts[] = {"ab abc",  "de", "x yz", "", "\xc3\xa9\xc3\xa9\xc3\xa9",
+                                        "\xc3\xa9"};
+    fth_sample sample = {.budget = 1 << 20};
+    const char *text;
+    size_t length;
+    int64_t cut = 0;
+    assert_ok(fth_sample_add_cut(&sample, "ab abcde", 8, 3, &cut));
+    assert_ok(fth_sample_add_cut(&sample, "x yz", 4, 3, &cut));
+    assert_ok(fth_sample_add_cut(&sample, "", 0, 3, &cut));
+    assert_int_equal(cut, 1);
+    assert_ok(fth_sample_add_cut(&sample, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 8, 3, &cut));
+    assert_int_equal(cut, 2);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        assert_ok(fth_sample_next(&sample, &text, &length));
+        assert_non_null(text);
+        assert_int_equal(length, strlen(parts[i]));
+        assert_memory_equal(text, parts[i], length);
+    }
+    assert_ok(fth_sample_next(&sample, &text, &length));
+    assert_null(text);
+    fth_sample_fini(&sample);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_kind_round_trips),
@@ -437,6 +483,8 @@ int main(void) {
         TEST(errors_of_the_reader_come_through),
         TEST(loading_files),
         TEST(damaged_models),
+        TEST(a_dying_trainer),
+        TEST(long_words_are_cut),
     };
     return cmocka_run_group_tests_name("data: tokenizer", tests, NULL, NULL);
 }

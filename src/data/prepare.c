@@ -91,12 +91,31 @@ static fth_err fail_blank(const work *w, int side) {
                     text->files[side][0].name, others);
 }
 
+/* Characters between two blanks. SentencePiece's BPE counts them in 16 bits with a sign, after a
+ * normalisation that makes up to 18 of one; nothing to learn is in a word as long as this. */
+enum { LONGEST_WORD = 1000 };
+
+/* Words and characters are only counted, and a cut would make other words. */
+static size_t longest_word(const fth_prepare *p) {
+    const char *type = p->tokenizer.model_type;
+    return strcmp(type, "word") == 0 || strcmp(type, "char") == 0 ? SIZE_MAX : LONGEST_WORD;
+}
+
+static void warn_cut(const work *w, int64_t cut) {
+    if (cut)
+        fth_log_warn(w->p->log,
+                     "%lld lines have more than %d characters without a blank; the vocabulary is "
+                     "made of them cut into pieces",
+                     (long long)cut, LONGEST_WORD);
+}
+
 /* One pass over the training text. samples[side], or samples[0] for both. */
 static fth_err read_samples(const work *w, fth_sample samples[2]) {
     fth_err err = FTH_OK;
     fth_records *records = NULL;
     fth_record record;
     fth_progress progress;
+    int64_t cut = 0;
     bool has_text[2] = {false, w->separate == 0}; /* by sample */
     progress_start(&progress, w, "reading", &w->text[FTH_TRAIN]);
     FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
@@ -105,7 +124,10 @@ static fth_err read_samples(const work *w, fth_sample samples[2]) {
         if (!record.sides) break;
         for (int s = 0; s < record.sides; s++) {
             const int to = w->separate ? s : 0;
-            FTH_TRY_OR(err, fth_sample_add(&samples[to], record.text[s], record.length[s]), end);
+            FTH_TRY_OR(err,
+                       fth_sample_add_cut(&samples[to], record.text[s], record.length[s],
+                                          longest_word(w->p), &cut),
+                       end);
             if (!fth_utf8_is_blank(record.text[s], record.length[s])) has_text[to] = true;
         }
         if (line % 1024 == 0)
@@ -113,6 +135,7 @@ static fth_err read_samples(const work *w, fth_sample samples[2]) {
     }
     fth_progress_update(&progress, fth_records_bytes(records) / 1000, NULL);
     fth_progress_end(&progress);
+    warn_cut(w, cut);
     for (int i = 0; i < 2 && err == FTH_OK; i++)
         if (!has_text[i]) err = fail_blank(w, i);
 end:

@@ -1,5 +1,6 @@
 #include "data/sample.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,34 @@ fth_err fth_sample_add(fth_sample *s, const char *text, size_t length) {
     memcpy(s->bytes + s->size + sizeof head, text, length);
     s->size += size;
     s->kept++;
+    return FTH_OK;
+}
+
+static bool begins_character(char c) {
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+/* The length of the beginning that has no word of more characters than longest. */
+static size_t fitting(const char *text, size_t length, size_t longest) {
+    size_t characters = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == ' ' || text[i] == '\t')
+            characters = 0;
+        else if (begins_character(text[i]) && ++characters > longest)
+            return i;
+    }
+    return length;
+}
+
+fth_err fth_sample_add_cut(fth_sample *s, const char *text, size_t length, size_t longest,
+                           int64_t *cut) {
+    size_t part = fitting(text, length, longest);
+    *cut += part < length;
+    FTH_TRY(fth_sample_add(s, text, part));
+    while (text += part, length -= part) {
+        part = fitting(text, length, longest);
+        FTH_TRY(fth_sample_add(s, text, part));
+    }
     return FTH_OK;
 }
 

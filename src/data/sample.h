@@ -24,6 +24,11 @@ typedef struct fth_sample {
 } fth_sample;
 
 fth_err fth_sample_add(fth_sample *s, const char *text, size_t length);
+
+/* The same, with what has more than `longest` characters between two blanks cut into lines of that many. *cut
+ * is raised by 1 where that happened. The text is valid UTF-8. */
+fth_err fth_sample_add_cut(fth_sample *s, const char *text, size_t length, size_t longest,
+                           int64_t *cut);
 void fth_sample_fini(fth_sample *s);
 
 /* The lines kept, one after the other; state is the fth_sample. An fth_text_next of tokenizer.h. */

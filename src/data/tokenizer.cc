@@ -15,6 +15,7 @@
 #include <vector>
 
 extern "C" {
+#include "base/apart.h"
 #include "base/file.h"
 #include "data/spm_check.h"
 }
@@ -215,6 +216,18 @@ fth_err train(const fth_tokenizer_spec *spec, fth_text_next next, void *state, c
     return FTH_OK;
 }
 
+struct training {
+    const fth_tokenizer_spec *spec;
+    fth_text_next next;
+    void *state;
+};
+
+/* SentencePiece's trainer ends the process where it finds that it cannot go on. */
+fth_err train_apart(void *state, char **model, size_t *size) {
+    const auto *t = static_cast<const training *>(state);
+    return guarded("tokenizer", [&] { return train(t->spec, t->next, t->state, model, size); });
+}
+
 /* Fills in what models from elsewhere may lack, and checks that the ids can be used. */
 fth_err find_special(fth_tokenizer *t, const char *name) {
     const auto &p = t->processor;
@@ -342,7 +355,8 @@ extern "C" {
 
 fth_err fth_tokenizer_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state,
                             char **model, size_t *size) {
-    return guarded("tokenizer", [&] { return train(spec, next, state, model, size); });
+    training t = {spec, next, state};
+    return fth_apart("the tokenizer's training by SentencePiece", train_apart, &t, model, size);
 }
 
 fth_err fth_tokenizer_parse(const void *data, size_t size, const char *name, fth_tokenizer **out) {
