@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/philox.h"
 #include "data/dataset.h"
 #include "data/format.h"
+#include "data/verify.h"
 
 static const fth_data_side NARROW = {.vocab = 100, .special = {0, 1, 2, 3}};
 static const fth_data_side WIDE = {.vocab = 70000, .special = {0, 1, 2, 3}};
@@ -281,9 +283,66 @@ static void opening_takes_no_time(void **state) {
     fth_dataset_free(d);
 }
 
+static void write_file(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Verifies what lies at path. */
+static fth_err verify(const char *path) {
+    fth_dataset *d = NULL;
+    fth_verify *v = NULL;
+    assert_ok(fth_dataset_open(path, &d));
+    assert_ok(fth_verify_start((const fth_dataset *[]){NULL, d}, 2, &v));
+    fth_err err = fth_verify_wait(v);
+    assert_int_equal(fth_verify_found(v), err);
+    fth_verify_free(v);
+    fth_dataset_free(d);
+    return err;
+}
+
+/* Every byte after the header, in files with check sums of blocks and in older ones without. */
+static void damage_has_a_place(void **state) {
+    const fth_data_side sides[2] = {NARROW, NARROW};
+    char path[512], *bytes, place[100];
+    size_t size;
+    PATH(path, *state, "set.fds");
+    write_set(path, 100, 2, sides);
+    assert_ok(fth_file_read(path, &bytes, &size));
+    for (int old = 0; old < 2; old++) {
+        fth_fds_header *h = (fth_fds_header *)bytes;
+        if (old) {
+            memset(h->block_crc, 0, sizeof h->block_crc);
+            h->n_blocks = 0;
+            h->crc = fth_crc32(0, h, offsetof(fth_fds_header, crc));
+        }
+        write_file(path, bytes, size);
+        assert_ok(verify(path));
+        const size_t side_1 = size - 300; /* ids, none of the gaps, which old files do not sum */
+        for (size_t at = old ? side_1 : FTH_FDS_HEADER; at < (old ? side_1 + 1 : size); at += 13) {
+            bytes[at] ^= 1;
+            write_file(path, bytes, size);
+            bytes[at] ^= 1;
+            fth_dataset *d = NULL;
+            if (fth_dataset_open(path, &d) != FTH_OK) continue; /* an end of the offsets */
+            fth_dataset_free(d);
+            assert_int_equal(verify(path), FTH_BAD_INPUT);
+            const size_t block = (size_t)fth_fds_block(h);
+            const size_t from = FTH_FDS_HEADER + (at - FTH_FDS_HEADER) / block * block;
+            const size_t end = from + block < size ? from + block : size;
+            snprintf(place, sizeof place, "bytes %zu to %zu", from, end - 1);
+            assert_non_null(strstr(fth_error_message(), old ? "side 1's ids" : place));
+        }
+    }
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_written_is_read),
+        TEST(damage_has_a_place),
         TEST(wrong_ids_are_not_written),
         TEST(nothing_is_left_without_finish),
         TEST(impossible_headers),

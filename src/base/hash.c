@@ -1,5 +1,6 @@
 #include "base/hash.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -27,4 +28,8 @@ uint64_t fth_hash64(const void *data, size_t size) {
     for (; size >= 8; p += 8, size -= 8) h = mix(h, little_endian(p, 8));
     h = mix(h, little_endian(p, size));
     return mix(mix(h, 0), 0);
+}
+
+void fth_hash_text(uint64_t hash, char text[FTH_HASH_TEXT]) {
+    snprintf(text, FTH_HASH_TEXT, "%016llx", (unsigned long long)hash);
 }

@@ -11,4 +11,8 @@ uint32_t fth_crc32(uint32_t crc, const void *data, size_t size);
 /* A fast hash for tables and fingerprints; no protection against people who want collisions. */
 uint64_t fth_hash64(const void *data, size_t size);
 
+/* A hash as files of fathom have it: 16 hexadecimal digits. */
+enum { FTH_HASH_TEXT = 17 };
+void fth_hash_text(uint64_t hash, char text[FTH_HASH_TEXT]);
+
 #endif

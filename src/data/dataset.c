@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +34,8 @@ static fth_err check_header(const char *path, const fth_fds_header *h, uint64_t 
                         path, h->version, FTH_FDS_VERSION);
     if (fth_crc32(0, h, offsetof(fth_fds_header, crc)) != h->crc)
         return fth_fail(FTH_BAD_INPUT, "%s: damaged data set: wrong check sum of its header", path);
+    if ((h->n_blocks != 0 && h->n_blocks != FTH_FDS_BLOCKS) || h->file_size < FTH_FDS_HEADER)
+        return fth_fail(FTH_BAD_INPUT, "%s: damaged data set: an impossible header", path);
     if (h->n_sides < 1 || h->n_sides > 2 || (h->id_bytes != 2 && h->id_bytes != 4) ||
         !fth_fds_layout_of(h, layout) || layout->file_size != h->file_size)
         return fth_fail(FTH_BAD_INPUT, "%s: damaged data set: an impossible header", path);
@@ -49,6 +52,7 @@ static fth_err check_header(const char *path, const fth_fds_header *h, uint64_t 
 
 static void take_header(fth_dataset *d, const fth_fds_header *h, const fth_fds_layout *layout) {
     d->n_sides = (int)h->n_sides;
+    d->hash = fth_hash64(h, sizeof *h);
     d->sentences = (int64_t)h->sentences;
     d->id_bytes = (int)h->id_bytes;
     for (int s = 0; s < d->n_sides; s++) {
@@ -170,12 +174,7 @@ static fth_err check_sum(const fth_dataset *d, int side, const char *part, const
 }
 
 static fth_err check_side(const fth_dataset *d, int side) {
-    const fth_data_side *s = &d->side[side];
     int32_t ids[256];
-    FTH_TRY(check_sum(d, side, "offsets", d->offsets[side], 8 * ((size_t)d->sentences + 1),
-                      d->offsets_crc[side]));
-    FTH_TRY(check_sum(d, side, "ids", d->ids[side], (size_t)d->id_bytes * (size_t)s->tokens,
-                      d->ids_crc[side]));
     for (int64_t i = 0; i < d->sentences; i++) {
         int64_t length = fth_dataset_length(d, side, i);
         if (length < 0) return fth_dataset_damaged(d, side, i);
@@ -187,7 +186,52 @@ static fth_err check_side(const fth_dataset *d, int side) {
     return FTH_OK;
 }
 
+/* Bytes read between two looks at *stop. */
+enum { READ_BYTES = 1 << 20 };
+
+static bool block_is_sound(const char *data, uint64_t size, uint32_t expected,
+                           const atomic_bool *stop) {
+    uint32_t crc = 0;
+    for (uint64_t at = 0; at < size; at += READ_BYTES) {
+        if (stop && atomic_load(stop)) return true;
+        const uint64_t left = size - at;
+        crc = fth_crc32(crc, data + at, left < READ_BYTES ? (size_t)left : READ_BYTES);
+    }
+    return crc == expected;
+}
+
+/* The parts have a check sum in every file, the blocks in files that say so. */
+static fth_err verify_parts(const fth_dataset *d) {
+    for (int s = 0; s < d->n_sides; s++) {
+        FTH_TRY(check_sum(d, s, "offsets", d->offsets[s], 8 * ((size_t)d->sentences + 1),
+                          d->offsets_crc[s]));
+        FTH_TRY(check_sum(d, s, "ids", d->ids[s], (size_t)d->id_bytes * (size_t)d->side[s].tokens,
+                          d->ids_crc[s]));
+    }
+    return FTH_OK;
+}
+
+fth_err fth_dataset_verify(const fth_dataset *d, const atomic_bool *stop) {
+    fth_fds_header h;
+    memcpy(&h, d->map, sizeof h);
+    if (!h.n_blocks) return verify_parts(d);
+    const uint64_t block = fth_fds_block(&h);
+    for (uint32_t i = 0; i < h.n_blocks; i++) {
+        const uint64_t from = FTH_FDS_HEADER + i * block;
+        if (from >= h.file_size) break;
+        const uint64_t left = h.file_size - from, size = left < block ? left : block;
+        if (!block_is_sound((const char *)d->map + from, size, h.block_crc[i], stop))
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s: damaged data set: bytes %llu to %llu are not what was written "
+                            "(wrong check sum)",
+                            d->path, (unsigned long long)from,
+                            (unsigned long long)(from + size - 1));
+    }
+    return FTH_OK;
+}
+
 fth_err fth_dataset_check(const fth_dataset *d) {
+    FTH_TRY(fth_dataset_verify(d, NULL));
     for (int s = 0; s < d->n_sides; s++) FTH_TRY(check_side(d, s));
     return FTH_OK;
 }

@@ -2,11 +2,12 @@
  *
  * Opening looks at the header alone, so it takes the same time for any number of sentences. What a
  * damaged file could do is checked where it is used: a reader never leaves the file and never gives
- * an id that is not in the vocabulary. fth_dataset_check looks at every byte. doc/data.md has the
- * format. */
+ * an id that is not in the vocabulary. fth_dataset_check looks at every byte, as data/verify.h does
+ * while others read. doc/data.md has the format. */
 #ifndef FTH_DATA_DATASET_H
 #define FTH_DATA_DATASET_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,7 @@ typedef struct fth_dataset {
     const void *ids[2];         /* [tokens] uint16_t or int32_t */
     int id_bytes;               /* 2 or 4 */
     uint32_t offsets_crc[2], ids_crc[2];
+    uint64_t hash; /* of the header, which has the check sums of all content */
 } fth_dataset;
 
 /* FTH_BAD_INPUT, with the file: not a data set, another version, cut short, a damaged header. */
@@ -61,6 +63,9 @@ fth_err fth_dataset_copy(const fth_dataset *d, int side, int64_t i, int64_t from
 
 /* Check sums, offsets and the range of every id. */
 fth_err fth_dataset_check(const fth_dataset *d);
+
+/* The check sums alone, block by block, until *stop. */
+fth_err fth_dataset_verify(const fth_dataset *d, const atomic_bool *stop);
 
 /* Writes a split, sentence by sentence, in bounded memory. */
 typedef struct fth_dataset_writer fth_dataset_writer;

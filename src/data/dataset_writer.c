@@ -139,45 +139,90 @@ fth_err fth_dataset_writer_add(fth_dataset_writer *w, const int32_t *const ids[2
     return FTH_OK;
 }
 
-/* Copies a part behind what is written, and zeros up to the next part. */
-static fth_err copy_part(fth_writer *out, part *p, const char *path, char *buffer) {
+/* Takes the bytes of the file after its header, in their order. */
+typedef struct taker {
+    fth_err (*take)(void *state, const void *data, size_t size);
+    void *state;
+} taker;
+
+/* A part, and zeros up to the next one. */
+static fth_err give_part(const taker *to, part *p, const char *path, char *buffer) {
     static const char zeros[FTH_FDS_ALIGN];
     errno = 0;
     if (fflush(p->file) != 0 || fseeko(p->file, 0, SEEK_SET) != 0) return write_failed(path);
     for (uint64_t left = p->size; left;) {
         size_t n = fread(buffer, 1, left < PART_BUFFER ? (size_t)left : PART_BUFFER, p->file);
         if (n == 0) return fth_fail(FTH_IO, "%s: cannot read back what was written", path);
-        FTH_TRY(fth_writer_put(out, buffer, n));
+        FTH_TRY(to->take(to->state, buffer, n));
         left -= n;
     }
-    return fth_writer_put(out, zeros, (size_t)(fth_fds_align(p->size) - p->size));
+    return to->take(to->state, zeros, (size_t)(fth_fds_align(p->size) - p->size));
+}
+
+static fth_err give_all(fth_dataset_writer *w, const taker *to) {
+    char *buffer = malloc(PART_BUFFER);
+    if (!buffer) return fth_fail(FTH_NO_MEMORY, "%s: no memory to write it", w->path);
+    fth_err err = FTH_OK;
+    for (uint32_t s = 0; err == FTH_OK && s < w->header.n_sides; s++) {
+        err = give_part(to, &w->offsets[s], w->path, buffer);
+        if (err == FTH_OK) err = give_part(to, &w->ids[s], w->path, buffer);
+    }
+    free(buffer);
+    return err;
+}
+
+/* The check sums of the blocks, while they are made. */
+typedef struct block_sums {
+    uint32_t *crc; /* [FTH_FDS_BLOCKS] */
+    uint64_t at, block;
+} block_sums;
+
+static fth_err sum_blocks(void *state, const void *data, size_t size) {
+    block_sums *b = state;
+    const char *from = data;
+    while (size) {
+        const uint64_t left = b->block - b->at % b->block;
+        const size_t n = size < left ? size : (size_t)left;
+        uint32_t *crc = &b->crc[b->at / b->block];
+        *crc = fth_crc32(*crc, from, n);
+        from += n;
+        b->at += n;
+        size -= n;
+    }
+    return FTH_OK;
+}
+
+static fth_err write_bytes(void *state, const void *data, size_t size) {
+    return fth_writer_put(state, data, size);
+}
+
+/* The header stands first and has the sums of all that follows: so the parts are read twice. */
+static fth_err complete_header(fth_dataset_writer *w) {
+    fth_fds_header *h = &w->header;
+    fth_fds_layout layout;
+    for (uint32_t s = 0; s < h->n_sides; s++) {
+        h->side[s].offsets_crc = w->offsets[s].crc;
+        h->side[s].ids_crc = w->ids[s].crc;
+    }
+    if (!fth_fds_layout_of(h, &layout))
+        return fth_fail(FTH_FAILED, "%s: too large for a data set", w->path);
+    h->file_size = layout.file_size;
+    h->n_blocks = FTH_FDS_BLOCKS;
+    block_sums sums = {.crc = h->block_crc, .block = fth_fds_block(h)};
+    FTH_TRY(give_all(w, &(taker){sum_blocks, &sums}));
+    h->crc = fth_crc32(0, h, offsetof(fth_fds_header, crc));
+    return FTH_OK;
 }
 
 fth_err fth_dataset_writer_finish(fth_dataset_writer *w) {
     fth_err err;
     fth_writer out = {0};
-    fth_fds_layout layout;
-    char *buffer = malloc(PART_BUFFER);
-    if (!buffer) return fth_fail(FTH_NO_MEMORY, "%s: no memory to write it", w->path);
-    for (uint32_t s = 0; s < w->header.n_sides; s++) {
-        w->header.side[s].offsets_crc = w->offsets[s].crc;
-        w->header.side[s].ids_crc = w->ids[s].crc;
-    }
-    if (!fth_fds_layout_of(&w->header, &layout)) {
-        err = fth_fail(FTH_FAILED, "%s: too large for a data set", w->path);
-        goto fail;
-    }
-    w->header.file_size = layout.file_size;
-    w->header.crc = fth_crc32(0, &w->header, offsetof(fth_fds_header, crc));
+    FTH_TRY(complete_header(w));
     FTH_TRY_OR(err, fth_writer_open(&out, w->path), fail);
     FTH_TRY_OR(err, fth_writer_put(&out, &w->header, sizeof w->header), fail);
-    for (uint32_t s = 0; s < w->header.n_sides; s++) {
-        FTH_TRY_OR(err, copy_part(&out, &w->offsets[s], w->path, buffer), fail);
-        FTH_TRY_OR(err, copy_part(&out, &w->ids[s], w->path, buffer), fail);
-    }
+    FTH_TRY_OR(err, give_all(w, &(taker){write_bytes, &out}), fail);
     err = fth_writer_commit(&out);
 fail:
     fth_writer_fini(&out);
-    free(buffer);
     return err;
 }

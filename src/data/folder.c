@@ -70,6 +70,30 @@ void fth_folder_fini(fth_folder *f) {
     *f = (fth_folder){0};
 }
 
+/* A split has as many sentences as dataset.json says. */
+static fth_err check_count(const fth_folder *f, int split, const fth_dataset *d) {
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const json_int_t said = json_integer_value(json_object_get(entry, "sentences"));
+    if (d->sentences == said) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: has %lld sentences and dataset.json says %lld", d->path,
+                    (long long)d->sentences, (long long)said);
+}
+
+/* Older data sets say nothing of their content. */
+static fth_err check_hash(const fth_folder *f, int split, const fth_dataset *d) {
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const char *said = json_string_value(json_object_get(entry, "hash"));
+    char hash[FTH_HASH_TEXT];
+    fth_hash_text(d->hash, hash);
+    if (!said || strcmp(said, hash) == 0) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s: is not the file that fathom prepare wrote here: its hash is %s and "
+                    "dataset.json says %s",
+                    d->path, hash, said);
+}
+
 fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
     if (!f->has_split[split])
         return fth_fail(FTH_NOT_FOUND, "%s: the data set has no split '%s'; it has%s%s%s", f->path,
@@ -82,6 +106,8 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
     if (err == FTH_OK && d->n_sides != f->n_sides)
         err = fth_fail(FTH_BAD_INPUT, "%s: has %d sides and dataset.json says %d", path, d->n_sides,
                        f->n_sides);
+    if (err == FTH_OK) err = check_count(f, split, d);
+    if (err == FTH_OK) err = check_hash(f, split, d);
     free(path);
     if (err != FTH_OK)
         fth_dataset_free(d);
@@ -125,19 +151,17 @@ static const char *expected_hash(const fth_folder *f, size_t i) {
     return hash ? hash : "nothing";
 }
 
-enum { HASH_TEXT = 20 };
-
-static fth_err hash_of(const char *path, char text[HASH_TEXT]) {
+static fth_err hash_of(const char *path, char text[FTH_HASH_TEXT]) {
     char *data = NULL;
     size_t size = 0;
     FTH_TRY(fth_file_read(path, &data, &size));
-    snprintf(text, HASH_TEXT, "%016llx", (unsigned long long)fth_hash64(data, size));
+    fth_hash_text(fth_hash64(data, size), text);
     free(data);
     return FTH_OK;
 }
 
 static fth_err check_tokenizer_file(const fth_folder *f, size_t i) {
-    char *path = tokenizer_in(f->path, f, i), hash[HASH_TEXT];
+    char *path = tokenizer_in(f->path, f, i), hash[FTH_HASH_TEXT];
     fth_err err =
         path ? hash_of(path, hash) : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
     if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
@@ -160,7 +184,7 @@ static bool has_tokenizer(const char *model) {
 
 fth_err fth_folder_check_model(const fth_folder *f, const char *model) {
     for (size_t i = 0; i < 1 + (size_t)f->separate && has_tokenizer(model); i++) {
-        char *path = tokenizer_in(model, f, i), hash[HASH_TEXT] = "";
+        char *path = tokenizer_in(model, f, i), hash[FTH_HASH_TEXT] = "";
         fth_err err = path ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", model);
         if (err == FTH_OK && fth_file_exists(path)) err = hash_of(path, hash);
         if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
@@ -183,16 +207,6 @@ uint64_t fth_folder_hash(const fth_folder *f) {
         free(text);
     }
     return hash;
-}
-
-/* A split has as many sentences as dataset.json says. */
-static fth_err check_count(const fth_folder *f, int split, const fth_dataset *d) {
-    const json_t *entry =
-        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
-    const json_int_t said = json_integer_value(json_object_get(entry, "sentences"));
-    if (d->sentences == said) return FTH_OK;
-    return fth_fail(FTH_BAD_INPUT, "%s: has %lld sentences and dataset.json says %lld", d->path,
-                    (long long)d->sentences, (long long)said);
 }
 
 /* The text of a side of a pair, which scores are taken against, has a line for each sentence. */
@@ -220,8 +234,7 @@ fth_err fth_folder_check(const fth_folder *f) {
         fth_dataset *d = NULL;
         if (!f->has_split[split]) continue;
         FTH_TRY(fth_folder_split(f, split, &d));
-        fth_err err = check_count(f, split, d);
-        if (err == FTH_OK) err = fth_dataset_check(d);
+        fth_err err = fth_dataset_check(d);
         for (int s = 0; err == FTH_OK && s < d->n_sides; s++) {
             err = check_text(f, split, s, d);
             if (err == FTH_OK) err = check_vocab(f, s, d);

@@ -35,7 +35,8 @@ typedef struct fth_folder {
 fth_err fth_folder_open(fth_folder *f, const char *path);
 void fth_folder_fini(fth_folder *f);
 
-/* FTH_NOT_FOUND when the data set has no such split; the message says which it has. */
+/* FTH_NOT_FOUND when the data set has no such split; the message says which it has. FTH_BAD_INPUT when
+ * the file is another than dataset.json's. */
 fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out);
 
 /* The tokenizer of a side; side 0 of a one-sided data set. */
@@ -53,8 +54,8 @@ fth_err fth_folder_check_model(const fth_folder *f, const char *model);
 /* Every split (data/dataset.h), the tokenizers, and that they belong together. */
 fth_err fth_folder_check(const fth_folder *f);
 
-/* Tells data sets apart: of the tokenizers and of what was counted in the splits, wherever it lies and whatever
- * it was made of. */
+/* Tells data sets apart: of the tokenizers, of what was counted in the splits and of their content, wherever it
+ * lies and whatever it was made of. */
 uint64_t fth_folder_hash(const fth_folder *f);
 
 #endif

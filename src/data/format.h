@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define FTH_FDS_MAGIC "FTHDATA\n"
-enum { FTH_FDS_VERSION = 1, FTH_FDS_ALIGN = 64, FTH_FDS_HEADER = 512 };
+enum { FTH_FDS_VERSION = 1, FTH_FDS_ALIGN = 64, FTH_FDS_HEADER = 512, FTH_FDS_BLOCKS = 64 };
 #define FTH_FDS_ORDER UINT32_C(0x01020304) /* reads differently on a big endian machine */
 
 typedef struct fth_fds_side {
@@ -25,7 +25,9 @@ typedef struct fth_fds_header {
     uint32_t n_sides, id_bytes;
     uint64_t sentences, file_size;
     fth_fds_side side[2];
-    uint8_t zero[FTH_FDS_HEADER - 40 - 2 * sizeof(fth_fds_side) - 4];
+    uint32_t n_blocks; /* FTH_FDS_BLOCKS; 0 in older files, which have no block_crc */
+    uint32_t block_crc[FTH_FDS_BLOCKS];
+    uint8_t zero[FTH_FDS_HEADER - 44 - 2 * sizeof(fth_fds_side) - 4 * FTH_FDS_BLOCKS - 4];
     uint32_t crc; /* fth_crc32 of all that is before it */
 } fth_fds_header;
 
@@ -55,6 +57,12 @@ static inline int fth_fds_layout_of(const fth_fds_header *h, fth_fds_layout *l) 
     }
     l->file_size = at;
     return 1;
+}
+
+/* What comes after the header is FTH_FDS_BLOCKS blocks of this many bytes, the last ones shorter or empty; each
+ * has its check sum in the header, so that damage has a place. */
+static inline uint64_t fth_fds_block(const fth_fds_header *h) {
+    return fth_fds_align((h->file_size - FTH_FDS_HEADER + FTH_FDS_BLOCKS - 1) / FTH_FDS_BLOCKS);
 }
 
 #endif

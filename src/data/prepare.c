@@ -148,14 +148,14 @@ static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, co
     const char *file = !w->separate ? "tokenizer.model"
                        : i == 0     ? "tokenizer.src.model"
                                     : "tokenizer.tgt.model";
-    char hash[20];
+    char hash[FTH_HASH_TEXT];
     FTH_TRY(fth_tokenizer_parse(model, size, name, &w->tokenizer[i]));
     char *path = fth_strdup_printf("%s/%s", w->folder.temp, file);
     if (!path) return no_memory();
     fth_err err = fth_file_write(path, model, size);
     free(path);
     FTH_TRY(err);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)fth_hash64(model, size));
+    fth_hash_text(fth_hash64(model, size), hash);
     json_t *entry = json_pack("{s:s, s:i, s:s}", "file", file, "size",
                               (int)fth_tokenizer_size(w->tokenizer[i]), "hash", hash);
     return json_array_append_new(w->tokenizers, entry) == 0 ? FTH_OK : no_memory();
@@ -224,6 +224,8 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
     fth_dataset *d = NULL;
     FTH_TRY(fth_dataset_open(path, &d));
     json_t *sides = json_array();
+    char hash[FTH_HASH_TEXT];
+    fth_hash_text(d->hash, hash);
     for (int s = 0; s < d->n_sides; s++)
         json_array_append_new(
             sides,
@@ -231,10 +233,10 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
                       (json_int_t)d->side[s].words, "bytes", (json_int_t)d->side[s].bytes,
                       "longest", (int)d->side[s].longest, "unknown", (json_int_t)c->unknown[s]));
     fth_dataset_free(d);
-    json_t *entry = json_pack("{s:I, s:I, s:I, s:I, s:I, s:i, s:o}", "sentences",
-                              (json_int_t)c->written, "read", (json_int_t)c->read, "too_long",
-                              (json_int_t)c->too_long, "empty", (json_int_t)c->empty, "cut",
-                              (json_int_t)c->cut, "references", (int)c->references, "sides", sides);
+    json_t *entry = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:i, s:s, s:o}", "sentences", (json_int_t)c->written, "read",
+        (json_int_t)c->read, "too_long", (json_int_t)c->too_long, "empty", (json_int_t)c->empty,
+        "cut", (json_int_t)c->cut, "references", (int)c->references, "hash", hash, "sides", sides);
     if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0) return no_memory();
     return FTH_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/str.h"
 #include "data/prefetch.h"
+#include "data/verify.h"
 #include "train/diverge.h"
 #include "train/evaluate.h"
 #include "train/health.h"
@@ -32,6 +33,7 @@ typedef struct run {
     fth_dataset *train, *valid;
     fth_batcher *batcher;
     fth_prefetch *prefetch;
+    fth_verify *verify; /* reads the data to its end beside the first updates */
     fth_model model;
     fth_trainer trainer;
     fth_telemetry *telemetry; /* NULL: none */
@@ -340,6 +342,7 @@ static fth_err start(run *r) {
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
+    FTH_TRY(fth_verify_start((const fth_dataset *[]){r->train, r->valid}, 2, &r->verify));
     return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
 }
 
@@ -408,7 +411,9 @@ static fth_err log_train(run *r, const fth_update *u) {
     return fth_run_log_write(&r->lines, line);
 }
 
+/* Nothing is kept of what damaged data has trained. */
 static fth_err save(run *r) {
+    FTH_TRY(fth_verify_wait(r->verify));
     r->state.epoch = r->position.epoch;
     r->state.window = r->position.window;
     r->state.batch = r->position.batch;
@@ -520,6 +525,7 @@ static bool is_watched(const run *r, int64_t update) {
 static fth_err one_update(run *r, fth_update *u) {
     int64_t update = r->state.update + 1;
     int n = (int)r->spec->update_freq;
+    FTH_TRY(fth_verify_found(r->verify));
     FTH_TRY(next_batches(r));
     if (is_watched(r, update))
         FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, u));
@@ -622,6 +628,7 @@ static fth_err end(run *r, fth_run_result *result) {
 }
 
 static void run_fini(run *r) {
+    fth_verify_free(r->verify);
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
     close_programs(r);
