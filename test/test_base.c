@@ -20,6 +20,7 @@
 #include "base/scratch.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "close.h"
 
 static void error_messages(void **state) {
     (void)state;
@@ -349,10 +350,10 @@ static void rng_has_the_right_distributions(void **state) {
         assert_true(u >= 0 && u < 1 && isfinite(x));
         uniform += u, sum += x, squares += x * x, fourth += x * x * x * x;
     }
-    assert_true(fabs(uniform / DRAWS - 0.5) < 0.006);
-    assert_true(fabs(sum / DRAWS) < 0.02);
-    assert_true(fabs(squares / DRAWS - 1) < 0.03);
-    assert_true(fabs(fourth / DRAWS - 3) < 0.2);
+    assert_close(uniform / DRAWS, 0.5, 0.006);
+    assert_close(sum / DRAWS, 0, 0.02);
+    assert_close(squares / DRAWS, 1, 0.03);
+    assert_close(fourth / DRAWS, 3, 0.2);
 }
 
 /* Each block of four words makes two pairs by Box and Muller, here with the library's functions. */
@@ -367,8 +368,8 @@ static void normals_are_those_of_the_library(void **state) {
         fth_philox(5, counter, w);
         const double radius = sqrt(-2 * log((w[i % 4] + 0.5) * 0x1p-32));
         const double angle = 2 * acos(-1.0) * w[i % 4 + 1] * 0x1p-32;
-        assert_true(fabs(all[i] - radius * cos(angle)) < 1e-6);
-        assert_true(fabs(all[i + 1] - radius * sin(angle)) < 1e-6);
+        assert_close(all[i], radius * cos(angle), 1e-6);
+        assert_close(all[i + 1], radius * sin(angle), 1e-6);
     }
     /* fewer numbers are the beginning of more */
     fth_normals(5, 77, 70, some);

@@ -28,6 +28,7 @@
 #define fth_amx_usable      machine_has_bf16_tiles
 #define fth_amx_int8_usable machine_has_int8_tiles
 #include "backend/cpu/amx.c"
+#include "close.h"
 #undef fth_amx_usable
 #undef fth_amx_int8_usable
 
@@ -286,7 +287,7 @@ static void try_blocks(int parts) {
             const double ways = (i < 16 ? 2 : 1) * (j < 16 ? 3 : 2);
             const double sum = ways * dot_of(a + i * LDA, b + j / 16 * 512 + j % 16 * 2, parts);
             for (int k = 0; k < 2; k++)
-                assert_true(fabs((double)c[k][i * LDC + j] - sum) < 1e-5 * fabs(sum));
+                assert_close((double)c[k][i * LDC + j], sum, 1e-5 * fabs(sum));
         }
     if (emulated) assert_memory_equal(c[0], c[1], sizeof c[0]);
     assert_memory_equal(c[1], c[2], sizeof c[1]);
@@ -382,26 +383,41 @@ static void digits_are_those_of_the_twin(void **state) {
 
 /* ---- a training, on two threads ---- */
 
-static float *train(const char *isa, size_t *n) {
+/* The parameters after three updates [n]; gradient [n]: that of the start. */
+static float *train(const char *isa, float **gradient, size_t *n) {
     fth_config c = model_case_config("branchnorm", FTH_ENCDEC);
     c.d_model = 64, c.ffn_dim = 96, c.heads = 2;
     setenv("FATHOM_CPU_ISA", isa, 1);
     model_case m;
     model_case_init(&m, &c, "cpu-bf16", 2, 0.05, 0);
     unsetenv("FATHOM_CPU_ISA");
+    *n = (size_t)m.model.params.size;
+    *gradient = malloc(sizeof **gradient * *n);
+    model_case_gradients(&m, 100, *gradient);
     const fth_batch *batch = &m.store.batch;
     for (int64_t t = 1; t <= 3; t++) {
         fth_update u;
         assert_int_equal(fth_trainer_update(&m.trainer, t, &batch, 1, &u), FTH_OK);
         assert_true(u.finite);
     }
-    *n = (size_t)m.model.params.size;
     float *out = malloc(sizeof *out * *n);
     assert_int_equal(fth_arena_get(m.device, m.trainer.arenas.master, (int64_t)*n, out), FTH_OK);
     model_case_fini(&m);
     return out;
 }
 
+/* ||a - b|| / ||b|| */
+static double distance(const float *a, const float *b, size_t n) {
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        norm += (double)b[i] * (double)b[i];
+    }
+    return sqrt(difference / norm);
+}
+
+/* The unit itself sums up in another order than the twin: its gradients are compared, not what Adam makes of
+ * their signs. */
 static void a_training_is_that_of_the_twin(void **state) {
     (void)state;
     stand_in();
@@ -409,9 +425,12 @@ static void a_training_is_that_of_the_twin(void **state) {
         !__builtin_cpu_supports("avx512dq"))
         skip(); /* nothing has tiles without these */
     size_t n;
-    float *twin = train("avx512-plain-amx", &n), *tiles = train("amx", &n);
+    float *expected, *gradient, *twin = train("avx512-plain-amx", &expected, &n),
+                                *tiles = train("amx", &gradient, &n);
     if (emulated) assert_memory_equal(twin, tiles, sizeof *twin * n);
-    for (size_t i = 0; i < n; i++) assert_float_equal(twin[i], tiles[i], 0.05);
+    assert_close(distance(gradient, expected, n), 0, 2e-2);
+    free(expected);
+    free(gradient);
     free(twin);
     free(tiles);
 }
@@ -430,8 +449,8 @@ int main(void) {
 #else
 
 int main(void) {
-    puts("skipped: this machine has no instructions of x86");
-    return 0;
+    puts("this machine has no instructions of x86");
+    return 77; /* skipped */
 }
 
 #endif

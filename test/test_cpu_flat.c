@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "close.h"
 #include "cpu_paths.h"
 #include "op_harness.h"
 
@@ -28,7 +29,7 @@ static void to_floats(float *to, const double *from) {
 
 static void assert_near(const float *got, const double *expected, double tolerance) {
     for (int i = 0; i < N; i++)
-        if (!(fabs((double)got[i] - expected[i]) <= tolerance * (fabs(expected[i]) + 0.1)))
+        if (!is_close((double)got[i], expected[i], tolerance * (fabs(expected[i]) + 0.1)))
             fail_msg("element %d is %.9g, not %.9g", i, (double)got[i], expected[i]);
 }
 
@@ -78,7 +79,7 @@ static void adam_agrees_with_ref(void **state) {
                 const uint32_t bits = (uint32_t)f->weights[k] << 16;
                 float w;
                 memcpy(&w, &bits, sizeof w);
-                if (!(fabsf(w - f->fp[k]) <= fabsf(f->fp[k]) / 256))
+                if (!is_close(w, f->fp[k], fabsf(f->fp[k]) / 256))
                     fail_msg("weight %d is %.9g, not %.9g", k, (double)w, (double)f->fp[k]);
             }
             dev->backend->close(dev);
@@ -123,7 +124,7 @@ static void steps_of_adam(void **state) {
             assert_ok(
                 dev->backend->adam(dev, &(fth_arenas){N, p, p, f->fgrad, g->fm, g->fv, N}, &args));
             for (int k = 0; k < N; k++)
-                if (!(fabs((double)p[k] - f->p[k]) <= 1e-6 * fabs(f->p[k])))
+                if (!is_close((double)p[k], f->p[k], 1e-6 * fabs(f->p[k])))
                     fail_msg("%s: step %d is %.9g, not %.9g", isas[i], k, (double)p[k], f->p[k]);
             if (threads == 1) memcpy(first, p, sizeof *p * N);
             assert_memory_equal(p, first, sizeof *p * N);
@@ -151,7 +152,7 @@ static void sums_of_squares(void **state) {
                 double sum;
                 assert_ok(fth_cpu_open_isa(isas[i], FTH_FP32, threads, &dev));
                 assert_ok(dev->backend->sum_squares(dev, f->fgrad, sizes[s], &sum));
-                assert_true(fabs(sum - expected) <= 1e-12 * expected);
+                assert_close(sum, expected, 1e-12 * expected);
                 if (threads == 1) one = sum;
                 assert_true(sum == one); /* whatever the number of threads */
                 dev->backend->close(dev);

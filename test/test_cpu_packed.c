@@ -14,6 +14,7 @@
 
 #include "backend/cpu/packed.h"
 #include "base/philox.h"
+#include "close.h"
 #include "cpu_paths.h"
 
 /* ---- products ---- */
@@ -214,7 +215,7 @@ static void try_map(const char *isa, fth_precision precision, int threads, int64
             if (act == FTH_ACT_RELU && y < 0) y = 0;
             const double got = (double)get(&p.tensor[Y], i, j);
             const double rounding = precision == FTH_PREC_BF16 ? fabs(y) / 128 : 0;
-            if (!(fabs(got - y) <= 1e-5 * (fabs(y) + 1) + rounding))
+            if (!is_close(got, y, 1e-5 * (fabs(y) + 1) + rounding))
                 fail_msg("%s, %d x %d x %d: y[%d, %d] is %.9g, not %.9g", isa, (int)m, (int)k,
                          (int)n, (int)i, (int)j, got, y);
         }
@@ -291,7 +292,7 @@ static void try_whole(const char *isa, fth_precision precision, int threads, int
             }
             if (act == FTH_ACT_RELU && y < 0) y = 0;
             const double got = (double)get(&p.tensor[Y], i, j);
-            if (!(fabs(got - y) <= 1e-6 * size + rounding * fabs(y)))
+            if (!is_close(got, y, 1e-6 * size + rounding * fabs(y)))
                 fail_msg("%s, %d threads, %d x %d x %d: y[%d, %d] is %.9g, not %.9g", isa, threads,
                          (int)m, (int)k, (int)n, (int)i, (int)j, got, y);
         }
@@ -404,7 +405,7 @@ static void deep_maps_stay_floats(void **state) {
         assert_ok(p.dev->backend->prepare(&p.ex));
         assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
         for (int64_t j = 0; j < 3; j++)
-            assert_true(fabsf(get(&p.tensor[Y], m - 1, j) - DEEP - get(&p.tensor[B], 0, j)) < 1);
+            assert_close(get(&p.tensor[Y], m - 1, j), DEEP + get(&p.tensor[B], 0, j), 1);
         close_map(&p);
     }
 }

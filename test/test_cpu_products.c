@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "close.h"
 #include "cpu_paths.h"
 #include "op_harness.h"
 
@@ -198,7 +199,7 @@ static void assert_number(const product *p, const char *what, int v, int64_t row
                           double expected, int64_t n) {
     const double got = (double)get(&p->tensor[v], row, column);
     const double rounding = p->dev->real == FTH_BF16 ? fabs(expected) / 128 : 0;
-    if (!(fabs(got - expected) <= rounding + 1e-6 * (fabs(expected) + 2 * sqrt((double)n))))
+    if (!is_close(got, expected, rounding + 1e-6 * (fabs(expected) + 2 * sqrt((double)n))))
         fail_msg("%s, %s: %.9g, not %.9g", p->from->c->name, what, got, expected);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/philox.h"
+#include "close.h"
 #include "data/describe.h"
 #include "data/folder.h"
 #include "data/prepare.h"
@@ -173,7 +174,7 @@ static void unigram_nll_of_the_target(void **state) {
     assert_ok(fth_prepare_run(&r.p));
     assert_ok(fth_folder_open(&f, r.out));
     double nll = -(3 * log(3.0 / 6) + log(1.0 / 6) + 2 * log(2.0 / 6)) / 6;
-    assert_true(fabs(f.target_unigram_nll - nll) < 1e-12);
+    assert_close(f.target_unigram_nll, nll, 1e-12);
     fth_dataset *d = NULL;
     assert_failed(fth_folder_split(&f, FTH_TEST, &d), FTH_NOT_FOUND,
                   (const char *[]){"'test'", "train", NULL});

@@ -11,8 +11,10 @@
 #include <cmocka.h>
 
 #include "backend/device/device.h"
+#include "close.h"
 #include "decode/pick.h"
 #include "decode/search.h"
+#include "gpu.h"
 #include "model_case.h"
 
 enum { VOCAB = 11, LENGTH = 6 };
@@ -47,7 +49,7 @@ static void full_logits(model_case *m, const int32_t *src, int32_t n_src, const 
 static void compare_rows(const char *what, double tolerance, const float *got,
                          const double *wanted) {
     for (int v = 0; v < VOCAB; v++)
-        if (!(fabs(got[v] - wanted[v]) <= tolerance))
+        if (!is_close(got[v], wanted[v], tolerance))
             fail_msg("%s: logit %d is %g, the full forward says %g", what, v, got[v], wanted[v]);
 }
 
@@ -191,10 +193,10 @@ static void scores_are_those_of_the_model(void **state) {
             for (int k = 0; k < h->n; k++) {
                 for (int v = 0; v < VOCAB; v++) row[v] = (float)logits[k * VOCAB + v];
                 fth_log_softmax(row, VOCAB, 1, logp);
-                assert_true(fabsf(logp[h->tokens[k]] - h->logp[k]) < 1e-4f);
+                assert_close(logp[h->tokens[k]], h->logp[k], 1e-4);
                 sum += logp[h->tokens[k]];
             }
-            assert_true(fabs(sum / h->n - h->score) < 1e-4);
+            assert_close(sum / h->n, h->score, 1e-4);
         }
         fth_search_result_fini(&r);
     }
@@ -233,7 +235,7 @@ static void results_do_not_depend_on_the_batch(void **state) {
                 assert_int_equal(one.found[0][k].n, all.found[i][k].n);
                 assert_memory_equal(one.found[0][k].tokens, all.found[i][k].tokens,
                                     sizeof(int32_t) * (size_t)one.found[0][k].n);
-                assert_true(fabs(one.found[0][k].score - all.found[i][k].score) < 1e-5);
+                assert_close(one.found[0][k].score, all.found[i][k].score, 1e-5);
             }
             fth_search_result_fini(&one);
         }
@@ -302,8 +304,7 @@ static void an_ensemble_of_twins(void **state) {
         assert_int_equal(fth_stepper_new(&m.model, m.device, &m.trainer.arenas, &size, &s[i]),
                          FTH_OK);
     assert_int_equal(fth_search(s, 2, VOCAB, &spec, &batch, &twins), FTH_OK);
-    for (int i = 0; i < 3; i++)
-        assert_true(fabs(twins.found[i][0].score - one.found[i][0].score) < 1e-4);
+    for (int i = 0; i < 3; i++) assert_close(twins.found[i][0].score, one.found[i][0].score, 1e-4);
     for (int i = 0; i < 2; i++) fth_stepper_free(s[i]);
     fth_search_result_fini(&twins);
     fth_search_result_fini(&one);
@@ -362,8 +363,8 @@ static void assert_same(const char *what, int32_t top, double tolerance, const f
             if (x->n != y->n || memcmp(x->tokens, y->tokens, (size_t)y->n * sizeof *y->tokens) != 0)
                 fail_msg("%s, %d words: hypothesis %d of sentence %d is another", what, top, k, i);
             for (int t = 0; t < x->n; t++)
-                assert_true(fabs((double)x->logp[t] - (double)y->logp[t]) <= tolerance);
-            assert_true(fabs(x->score - y->score) <= tolerance);
+                assert_close((double)x->logp[t], (double)y->logp[t], tolerance);
+            assert_close(x->score, y->score, tolerance);
         }
     }
 }
@@ -408,12 +409,7 @@ static void lists_give_what_whole_rows_give(void **state) {
 
 static void lists_of_a_gpu(void **state) {
     (void)state;
-    fth_device *gpu = NULL;
-    if (fth_device_open("cuda", "fp32", 1, &gpu) != FTH_OK) {
-        print_message("the GPU is left out: %s\n", fth_error_message());
-        skip();
-    }
-    fth_device_close(gpu);
+    if (!gpu_is_there()) skip();
     check_lists("cuda", 67, 1e-5); /* it sums up exponentials in another order */
 }
 
@@ -446,7 +442,7 @@ static void picking(void **state) {
     fth_log_softmax(logits, 5, 1, logp);
     double sum = 0;
     for (int i = 0; i < 5; i++) sum += exp(logp[i]);
-    assert_true(fabs(sum - 1) < 1e-6);
+    assert_close(sum, 1, 1e-6);
     assert_int_equal(fth_pick_best(logp, 5, 3, 0, 0, best), 3);
     assert_int_equal(best[0].token, 2);
     assert_int_equal(best[1].token, 1); /* ties go to the smaller token */
@@ -457,7 +453,7 @@ static void picking(void **state) {
     assert_int_equal(fth_pick_random(logp, 5, 0, 0.3, 0.99, scratch), 2);
     int counts[5] = {0};
     for (int i = 0; i < 1000; i++) counts[fth_pick_random(logp, 5, 0, 0, i / 1000.0, scratch)]++;
-    for (int i = 0; i < 5; i++) assert_true(fabs(counts[i] / 1000.0 - exp(logp[i])) < 0.002);
+    for (int i = 0; i < 5; i++) assert_close(counts[i] / 1000.0, exp(logp[i]), 0.002);
 }
 
 /* However low the temperature, the best of the words that the rules leave is drawn; where they leave

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "close.h"
 #include "graph/op.h"
 #include "model_case.h"
 #include "train/telemetry.h"
@@ -73,7 +74,7 @@ static void assert_same(const fth_config *c, const char *device, int64_t budget)
     if (memcmp(late, early, sizeof *late * 3 * (size_t)m.params.size) != 0)
         fail_msg("%s %s on %s, budget %lld: early updates have other bits", c->method,
                  fth_arch_name(c->arch), device, (long long)budget);
-    for (int t = 0; t < 4; t++) assert_true(fabs(a[t] - b[t]) <= 1e-6 * a[t]);
+    for (int t = 0; t < 4; t++) assert_close(a[t], b[t], 1e-6 * a[t]);
     fth_model_fini(&m);
     free(late);
     free(early);
@@ -272,7 +273,7 @@ static void telemetry_sees_the_same(void **state) {
         const float *a = fth_telemetry_row_at(w[0], 0)->value;
         const float *b = fth_telemetry_row_at(w[1], 0)->value;
         for (int32_t k = 0; k < n; k++)
-            if (!(isnan(a[k]) && isnan(b[k])) && !(fabsf(a[k] - b[k]) <= 1e-5f * fabsf(a[k])))
+            if (!(isnan(a[k]) && isnan(b[k])) && !is_close(a[k], b[k], 1e-5f * fabsf(a[k])))
                 fail_msg("%s: number %d is %g, early %g", methods[i], k, (double)a[k],
                          (double)b[k]);
         for (int early = 0; early < 2; early++) {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "close.h"
 #include "graph/op.h"
 #include "model_case.h"
 
@@ -397,10 +398,10 @@ static void packed_on(const char *device, double loss_tolerance, double norm_tol
             assert_int_equal(fth_trainer_gradients(&m.trainer, 5, &batches[s], 1, &one), FTH_OK);
             loss += one.loss * (double)one.tokens;
         }
-        assert_true(fabs(loss / (double)whole.tokens - whole.loss) < loss_tolerance);
+        assert_close(loss / (double)whole.tokens, whole.loss, loss_tolerance);
         /* as micro-batches of one update: the same gradient */
         assert_int_equal(fth_trainer_gradients(&m.trainer, 5, batches, 3, &one), FTH_OK);
-        assert_true(fabs(one.gnorm - whole.gnorm) < norm_tolerance * whole.gnorm);
+        assert_close(one.gnorm, whole.gnorm, norm_tolerance * whole.gnorm);
         assert_true(one.tokens == whole.tokens);
         for (int s = 0; s < 3; s++) fth_batch_store_fini(&parts[s]);
         model_case_fini(&m);
@@ -430,7 +431,8 @@ static void masks_do_not_depend_on_the_cut(void **state) {
         batches[s] = &parts[s].batch;
     }
     assert_int_equal(fth_trainer_gradients(&m.trainer, 5, batches, 3, &cut), FTH_OK);
-    assert_true(fabs(cut.loss - whole.loss) < 1e-12 && fabs(cut.gnorm - whole.gnorm) < 1e-9);
+    assert_close(cut.loss, whole.loss, 1e-12);
+    assert_close(cut.gnorm, whole.gnorm, 1e-9);
     for (int s = 0; s < 3; s++) fth_batch_store_fini(&parts[s]);
     model_case_fini(&m);
 }
@@ -456,7 +458,7 @@ static void repeats_on(const char *device, float tolerance) {
     }
     size_t n = (size_t)m[0].model.params.size;
     assert_memory_equal(m[0].flat, m[1].flat, sizeof(float) * n);
-    for (size_t i = 0; i < n; i++) assert_true(fabsf(m[0].flat[i] - m[2].flat[i]) < tolerance);
+    for (size_t i = 0; i < n; i++) assert_close(m[0].flat[i], m[2].flat[i], tolerance);
     for (int i = 0; i < 3; i++) model_case_fini(&m[i]);
 }
 
@@ -497,7 +499,7 @@ static void compare_with_ref(const char *isa, const fth_config *c, const measure
         norm += pow((double)ref->gradient[i], 2);
     }
     const double off = sqrt(difference / norm);
-    if (!(off < 2e-2 && fabs(o.loss - ref->loss) < 5e-3 * ref->loss))
+    if (!(off < 2e-2 && is_close(o.loss, ref->loss, 5e-3 * ref->loss)))
         fail_msg("%s, arch %d, %s: loss %g, ref has %g; the gradient is off by %g", c->method,
                  c->arch, isa ? isa : "best", o.loss, ref->loss, off);
     free(o.gradient);

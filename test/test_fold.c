@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "close.h"
 #include "model/folding.h"
 #include "model_case.h"
 #include "train/profile.h"
@@ -61,7 +62,8 @@ static void check_fold(fth_config c) {
     double *a = logits_of(&m.model, m.flat, batch, &n), *b = logits_of(&folded, flat, batch, &k);
     assert_int_equal(n, k);
     for (int64_t i = 0; i < n; i++)
-        if (fabs(a[i] - b[i]) > 1e-4) fail_msg("%s: logit off by %g", c.method, fabs(a[i] - b[i]));
+        if (!is_close(a[i], b[i], 1e-4))
+            fail_msg("%s: logit off by %g", c.method, fabs(a[i] - b[i]));
     free(a);
     free(b);
     free(flat);
@@ -166,7 +168,7 @@ static void profiling(void **state) {
     assert_true(a[0] == 1 && a[4] == 1); /* each stack starts at 1 */
     for (int i = 2; i < n; i++)          /* LN outputs have unit variance: it only grows */
         if (i != 4 && i != 5) assert_true(a[i] >= a[i - 1]);
-    for (int i = 0; i < n; i++) assert_true(fabsf(a[i] - ref[i]) < 1e-5f);
+    for (int i = 0; i < n; i++) assert_close(a[i], ref[i], 1e-5);
     fth_config c = model_case_config("admin", FTH_ENCDEC);
     model_case_option(&c, "mode", "const", 0);
     fth_model constant;

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "close.h"
 #include "io/config.h"
 #include "io/safetensors.h"
 #include "model/model.h"
@@ -182,7 +183,7 @@ static void check_rule(const char *method, const fth_param *p, const json_t *wan
         fail_msg("%s: %s is %s, expected %s", method, p->name, rule_name(p), dist);
     json_t *std = json_object_get(wanted, "std"), *value = json_object_get(wanted, "value");
     double number = json_number_value(std ? std : value);
-    if (!history && fabs(fth_init_std(p) - number) > 2e-9 * fmax(1, fabs(number)))
+    if (!history && !is_close(fth_init_std(p), number, 2e-9 * fmax(1, fabs(number))))
         fail_msg("%s: %s has %.10g, expected %.10g", method, p->name, fth_init_std(p), number);
 }
 

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/philox.h"
+#include "close.h"
 #include "inspect/page.h"
 #include "inspect/values.h"
 #include "inspect/view_json.h"
@@ -60,7 +61,7 @@ static void a_curve_keeps_its_extremes(void **state) {
     assert_true(c.n <= FTH_CURVE_POINTS && c.n > FTH_CURVE_POINTS / 4);
     assert_int_equal(count, n);
     assert_true(low == -5 && high == 1000);
-    assert_true(fabs(mean - sum) < 1e-6 * n);
+    assert_close(mean, sum, 1e-6 * n);
     assert_true(fth_curve_lowest(&c, NULL) == -5);
     fth_curve_fini(&c);
 }
@@ -166,8 +167,8 @@ static void fast_lines_are_read_like_slow_ones(void **state) {
             const json_t *value = json_array_get(json_object_get(parsed, "values"), k);
             if (!json_is_null(value)) assert_int_equal(fth_json_to_double(value, &want), FTH_OK);
             float f = (float)want;
-            bool same =
-                isnan(f) ? isnan(got[k]) : f == got[k] || fabsf(f - got[k]) <= 1e-6f * fabsf(f);
+            bool same = isnan(f) ? isnan(got[k])
+                                 : f == got[k] || is_close(got[k], f, 1e-6 * fabs((double)f));
             assert_true(same);
         }
         json_decref(parsed);

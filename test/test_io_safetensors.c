@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/philox.h"
+#include "close.h"
 #include "io/safetensors.h"
 
 static const float ramp[6] = {-0.5f, -0.25f, 0.0f, 0.25f, 0.5f, 0.75f};
@@ -215,7 +216,7 @@ static void converts_while_writing(void **state) {
     assert_memory_equal(back, data, (N - 1) * sizeof *data);
     assert_ok(fth_st_to_f32(f, fth_st_find(f, "bf16"), back));
     for (size_t i = 0; i < N - 6; i++)
-        if (!(fabsf(back[i] - data[i]) <= fabsf(data[i]) * 0x1p-8f))
+        if (!is_close(back[i], data[i], fabsf(data[i]) * 0x1p-8f))
             fail_msg("element %zu: %g became %g", i, (double)data[i], (double)back[i]);
     assert_memory_equal(back + N - 6, rounded, sizeof rounded);
     assert_true(isnan(back[N - 1]));

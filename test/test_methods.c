@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/philox.h"
+#include "close.h"
 #include "model_case.h"
 
 /* ---- finite differences, in double, on ref ---- */
@@ -41,7 +42,7 @@ static void check_direction(model_case *m, int64_t t, const fth_param *p, const 
     }
     memcpy(master, old, sizeof *old * (size_t)n);
     double measured = (loss[1] - loss[0]) / (2 * h);
-    if (fabs(measured - expected) > 1e-5 * fmax(fabs(expected), 1e-2))
+    if (!is_close(measured, expected, 1e-5 * fmax(fabs(expected), 1e-2)))
         fail_msg("%s, %s: derivative %.9g, gradient says %.9g", what, p->name, measured, expected);
     free(old);
     free(way);
@@ -220,7 +221,7 @@ static void dlcl_with_one_hot_rows(void **state) {
     for (int64_t i = 0; i < fth_param_size(w); i++)
         b.flat[w->offset + i] = i / w->shape[1] == i % w->shape[1];
     assert_int_equal(fth_arenas_load(b.device, &b.trainer.arenas, b.flat), FTH_OK);
-    assert_true(fabs(loss_at(&a, 1) - loss_at(&b, 1)) < 1e-4);
+    assert_close(loss_at(&a, 1), loss_at(&b, 1), 1e-4);
     model_case_fini(&a);
     model_case_fini(&b);
 }
@@ -248,7 +249,7 @@ static void identity_at_start(void **state) {
     c.share = FTH_SHARE_NONE;
     model_case m;
     model_case_init(&m, &c, "ref", 1, 0, 0);
-    assert_true(fabs(loss_at(&m, 1) - log(11)) < 1e-6);
+    assert_close(loss_at(&m, 1), log(11), 1e-6);
     model_case_fini(&m);
 }
 
@@ -273,7 +274,7 @@ static void initial_statistics(void **state) {
             for (int64_t k = 0; k < fth_param_size(p); k++)
                 squares += (double)flat[p->offset + k] * flat[p->offset + k];
             double sample = sqrt(squares / (double)fth_param_size(p));
-            if (fabs(sample - std) > 0.03 * std)
+            if (!is_close(sample, std, 0.03 * std))
                 fail_msg("%s: %s has std %g, its rule says %g", c.method, p->name, sample, std);
         }
         free(flat);
@@ -296,7 +297,7 @@ static void draws_are_shared(void **state) {
     int32_t i = fth_params_find(&ma.params, "decoder.layers.1.fc1.weight");
     const fth_param *p = &ma.params.param[i];
     for (int64_t k = 0; k < fth_param_size(p); k++)
-        assert_true(fabs(fb[p->offset + k] - fa[p->offset + k] / sqrt(2.0)) < 1e-6);
+        assert_close(fb[p->offset + k], fa[p->offset + k] / sqrt(2.0), 1e-6);
     free(fa);
     free(fb);
     fth_model_fini(&ma);
@@ -331,9 +332,9 @@ static void branch_schedule(void **state) {
                 {"sigmoid", 5000, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double alpha = alpha_at(rows[i].growth, 1, rows[i].t);
-        if (fabs(alpha - rows[i].alpha) > 5e-7 * fmax(1, rows[i].alpha))
+        if (!is_close(alpha, rows[i].alpha, 5e-7 * fmax(1, rows[i].alpha)))
             fail_msg("%s at %lld: %.9g", rows[i].growth, (long long)rows[i].t, alpha);
-        assert_true(fabs(alpha_at(rows[i].growth, 3, rows[i].t) - 3 * alpha) < 1e-12);
+        assert_close(alpha_at(rows[i].growth, 3, rows[i].t), 3 * alpha, 1e-12);
     }
     assert_true(alpha_at("linear", 1, 0) == 0.01); /* a fresh model is used as at update 1 */
 }

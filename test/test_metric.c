@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "close.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
 #include "metric/labels.h"
@@ -101,8 +102,7 @@ static fth_pairs corpus_of(const json_t *test, const fth_text *ref[3]) {
 
 /* Equal to the last digit or two of a double. */
 static void assert_same(double got, double want, const char *what) {
-    if (!(fabs(got - want) <= 4e-15 * fabs(want)))
-        fail_msg("%s: %.17g, not %.17g", what, got, want);
+    if (!is_close(got, want, 4e-15 * fabs(want))) fail_msg("%s: %.17g, not %.17g", what, got, want);
 }
 
 static uint32_t crc_of_rows(const double *rows, size_t n, size_t width) {
@@ -254,7 +254,7 @@ static void matches_sacrebleu_on_tiny_corpora(void **state) {
 
 /* Means over thousands of fractions: the order of summation shows in the last digits. */
 static void assert_near(double got, double want, const char *what) {
-    if (!(fabs(got - want) <= 1e-13)) fail_msg("%s: %.17g, not %.17g", what, got, want);
+    if (!is_close(got, want, 1e-13)) fail_msg("%s: %.17g, not %.17g", what, got, want);
 }
 
 static void matches_rouge_score(void **state) {
@@ -363,12 +363,12 @@ static void bootstrap_agrees_with_sacrebleu(void **state) {
         fth_sig sig = {1, 1000, 12345};
         assert_int_equal(fth_bootstrap(&r, (const double *const *)stats, 2, got), FTH_OK);
         double wide = number_of(test, "half_width"), other = number_of(test, "other_half_width");
-        assert_true(fabs(got[0].mean - number_of(test, "mean")) < 0.1 * wide);
-        assert_true(fabs(got[0].half_width - wide) < 0.2 * wide);
-        assert_true(fabs(got[1].mean - number_of(test, "other_mean")) < 0.1 * other);
-        assert_true(fabs(got[1].half_width - other) < 0.2 * other);
+        assert_close(got[0].mean, number_of(test, "mean"), 0.1 * wide);
+        assert_close(got[0].half_width, wide, 0.2 * wide);
+        assert_close(got[1].mean, number_of(test, "other_mean"), 0.1 * other);
+        assert_close(got[1].half_width, other, 0.2 * other);
         double p = number_of(test, "p_value"), spread = 5 * sqrt(p * (1 - p) / 1000) + 0.002;
-        assert_true(fabs(got[1].p_value - p) < spread);
+        assert_close(got[1].p_value, p, spread);
         assert_true(got[0].p_value == 1);
         assert_int_equal(fth_bootstrap(&r, (const double *const *)stats, 2, again), FTH_OK);
         assert_memory_equal(got, again, sizeof got);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "close.h"
 #include "io/safetensors.h"
 #include "probe/eigen.h"
 #include "probe/series.h"
@@ -52,7 +53,7 @@ static void same_line(const char *where, const char *got, const char *want, doub
             if (n != m || memcmp(g, w, n) != 0)
                 fail_msg("%s: got %.*s, expected %.*s", where, (int)strcspn(got, "\n"), got,
                          (int)strcspn(want, "\n"), want);
-        } else if (!(fabs(x - y) <= tolerance * fabs(y) + 1e-9)) {
+        } else if (!is_close(x, y, tolerance * fabs(y) + 1e-9)) {
             fail_msg("%s: got %.*s, expected %.*s", where, (int)strcspn(got, "\n"), got,
                      (int)strcspn(want, "\n"), want);
         }
@@ -240,8 +241,9 @@ static void eigenvectors(void **state) {
     const double matrix[] = {2, -1, 0, -1, 2, -1, 0, -1, 2};
     double v[3], value;
     assert_int_equal(fth_first_eigenvector(matrix, 3, v, &value), FTH_OK);
-    assert_true(fabs(value - (2 + sqrt(2))) < 1e-12);
-    assert_true(fabs(fabs(v[1]) - sqrt(0.5)) < 1e-12 && fabs(v[0] - v[2]) < 1e-12);
+    assert_close(value, 2 + sqrt(2), 1e-12);
+    assert_close(fabs(v[1]), sqrt(0.5), 1e-12);
+    assert_close(v[0], v[2], 1e-12);
     assert_true(v[0] * v[1] < 0);
     const double nothing[] = {0, 0, 0, 0};
     assert_int_equal(fth_first_eigenvector(nothing, 2, v, &value), FTH_OK);
@@ -273,8 +275,8 @@ static void pieces(void **state) {
             assert_int_equal(whole.n, parts.n);
             for (int64_t r = 0; r < whole.n; r++)
                 for (int c = 0; c < whole.n_numbers; c++)
-                    assert_true(fabs(whole.row[r].number[c] - parts.row[r].number[c]) <=
-                                1e-11 * fabs(whole.row[r].number[c]) + 1e-13);
+                    assert_close(whole.row[r].number[c], parts.row[r].number[c],
+                                 1e-11 * fabs(whole.row[r].number[c]) + 1e-13);
             fth_table_fini(&whole);
             fth_table_fini(&parts);
         }
@@ -329,7 +331,7 @@ static void sum_rule(void **state) {
             for (int64_t e = 0; param->layer < 0 && e < fth_param_size(param); e++)
                 sum += (double)g[e] * (double)g[e];
         }
-        assert_true(fabs(sqrt(sum) - u.gnorm) < 1e-6 * u.gnorm);
+        assert_close(sqrt(sum), u.gnorm, 1e-6 * u.gnorm);
         assert_memory_equal(s.arenas.grad, t.arenas.grad, sizeof(float) * (size_t)s.arenas.n);
         /* all gradients that taps can give, and no pieces */
         assert_int_equal(
@@ -424,7 +426,7 @@ static void passed_over(void **state) {
             fth_subject_close(&s);
         }
         for (int n = 0; n < 32; n++)
-            assert_true(fabs(squares[0][n] - squares[1][n]) <= 1e-5 * squares[0][n]);
+            assert_close(squares[0][n], squares[1][n], 1e-5 * squares[0][n]);
         assert_true(squares[0][5] > 0);
         free(folder);
         free(batch);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "backend/ref/ref.h"
+#include "close.h"
 
 static void assert_ok(fth_err err) {
     if (err != FTH_OK) fail_msg("%s", fth_error_message());
@@ -52,7 +53,7 @@ static void bench_run(bench *b) {
 
 static void assert_near(const double *a, const double *b, int n) {
     for (int i = 0; i < n; i++)
-        if (!(fabs(a[i] - b[i]) < 1e-12)) fail_msg("number %d is %.17g, not %.17g", i, a[i], b[i]);
+        if (!is_close(a[i], b[i], 1e-12)) fail_msg("number %d is %.17g, not %.17g", i, a[i], b[i]);
 }
 
 /* ---- values ---- */
@@ -264,11 +265,11 @@ static void dropout_has_its_rate(void **state) {
             other_seed += keeps && fth_drop_keeps(12, 5, 2, rates[k], e);
         }
         const double q = 1 - p, slack = 5 * sqrt(N * q * p) + 1;
-        assert_true(fabs(p - (double)rates[k]) < 1.0 / 65536);
-        assert_true(fabs(kept - N * q) <= slack);
+        assert_close(p, (double)rates[k], 1.0 / 65536);
+        assert_close(kept, N * q, slack);
         const int pairs[] = {both, other_site, other_update, other_seed};
-        for (int i = 0; i < 4; i++) assert_true(fabs(pairs[i] - N * q * q) <= slack + 1);
-        assert_true(fabs((double)fth_drop_scale(rates[k]) * q - 1) < 1e-6);
+        for (int i = 0; i < 4; i++) assert_close(pairs[i], N * q * q, slack + 1);
+        assert_close((double)fth_drop_scale(rates[k]) * q, 1, 1e-6);
     }
 }
 
@@ -366,8 +367,9 @@ static void adam_is_fairseqs(void **state) {
         }
         for (int i = 0; i < N; i++) { /* what is kept fits into fp32 */
             assert_true(theta[i] == (float)theta[i] && m[i] == (float)m[i] && v[i] == (float)v[i]);
-            assert_true(fabs(theta[i] - want_theta[i]) <= 1e-7);
-            assert_true(fabs(m[i] - want_m[i]) <= 1e-7 && fabs(v[i] - want_v[i]) <= 1e-7);
+            assert_close(theta[i], want_theta[i], 1e-7);
+            assert_close(m[i], want_m[i], 1e-7);
+            assert_close(v[i], want_v[i], 1e-7);
         }
     }
     assert_true(theta[2] == (double)0.3f && m[2] == 0);

@@ -2,7 +2,7 @@
 # Device cuda as a user meets it: golden traces; one training on CPU and GPU side by side: fp32
 # follows the CPU's loss, bf16 ends near it, a second run and a stopped one have the same bits; then
 # every method, trained, evaluated and translating as on the CPU.
-# Exit status 77 (skipped) where there is no GPU. UPDATES: how long the training is (default 200);
+# Exit status 77 (skipped) where there is no GPU, 1 with FATHOM_NEED_GPU. UPDATES: how long the training is (default 200);
 # TRACES=no: without the traces; DEVICE: another device than cuda, to try this script.
 set -eu
 fathom=$1
@@ -25,7 +25,8 @@ trace() { # case, precision
 
 if ! trace postln-encdec fp32; then
     grep -q -e '--device cuda:' err || fail "$(cat err)"
-    echo "skipped: $(cat err)"
+    echo "no GPU: $(cat err)"
+    if [ -n "${FATHOM_NEED_GPU:-}" ]; then exit 1; fi
     exit 77
 fi
 
@@ -34,8 +35,9 @@ if [ "${TRACES:-}" = no ]; then
 elif python3 -c 'import torch, safetensors' 2> /dev/null; then
     python3 "$test/../scripts/compare-trace.py" --golden --fathom "$fathom" --device "$device" > traces ||
         fail "$(grep -A3 FAILED traces)"
+    [ "$(grep -c '^ok' traces)" -gt 50 ] || fail "no golden traces were compared"
 else
-    echo "golden traces skipped: Python has no torch or safetensors"
+    fail "Python has no torch or safetensors for the golden traces; TRACES=no leaves them out"
 fi
 
 "$fathom" corpus --pair en-de --out text --sentences 2000 --valid 40 --test 20 > /dev/null 2>&1

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "close.h"
 #include "sweep/table.h"
 
 #define PLACE_FILE "some.sweep.yaml"
@@ -26,9 +27,9 @@ static void the_scaling_law_of_the_paper(void **state) {
     const double depth[] = {200, 1000}, bleu[] = {31.1, 32.1};
     fth_fit fit;
     assert_int_equal(fth_fit_depth(depth, bleu, 2, &fit), FTH_OK);
-    assert_true(fabs(fit.a - 0.621335) < 5e-7);
-    assert_true(fabs(fit.b - 27.8080) < 5e-5);
-    assert_true(fabs(fit.r2 - 1) < 1e-12);
+    assert_close(fit.a, 0.621335, 5e-7);
+    assert_close(fit.b, 27.8080, 5e-5);
+    assert_close(fit.r2, 1, 1e-12);
 }
 
 static void a_fit_with_scatter(void **state) {
@@ -39,9 +40,10 @@ static void a_fit_with_scatter(void **state) {
     for (int i = 0; i < 4; i++) y[i] = 2 * log(depth[i]) - 1 + (i % 2 ? 0.5 : -0.5);
     fth_fit fit;
     assert_int_equal(fth_fit_depth(depth, y, 4, &fit), FTH_OK);
-    assert_true(fabs(fit.a - 2) < 1e-12 && fabs(fit.b + 1) < 1e-12);
+    assert_close(fit.a, 2, 1e-12);
+    assert_close(fit.b, -1, 1e-12);
     double explained = pow(log(2), 2) * 4, scatter = 0.25; /* variances */
-    assert_true(fabs(fit.r2 - explained / (explained + scatter)) < 1e-12);
+    assert_close(fit.r2, explained / (explained + scatter), 1e-12);
     assert_int_equal(fth_fit_depth(depth, y, 2, &fit), FTH_BAD_INPUT); /* one depth only */
     assert_int_equal(fth_fit_depth(depth, y, 0, &fit), FTH_BAD_INPUT);
     y[0] = NAN;
@@ -52,7 +54,8 @@ static void mean_and_deviation(void **state) {
     (void)state;
     const double x[] = {1, 2, 4};
     fth_spread s = fth_spread_of(x, 3);
-    assert_true(fabs(s.mean - 7.0 / 3) < 1e-15 && fabs(s.deviation - sqrt(7.0 / 3)) < 1e-15);
+    assert_close(s.mean, 7.0 / 3, 1e-15);
+    assert_close(s.deviation, sqrt(7.0 / 3), 1e-15);
     s = fth_spread_of(x, 1);
     assert_true(s.mean == 1 && isnan(s.deviation));
     s = fth_spread_of(x, 0);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "close.h"
 #include "model_case.h"
 #include "train/telemetry.h"
 
@@ -166,16 +167,16 @@ static void backends_agree_and_parts_add_up(void **state) {
                     /* the first update of Adam is the sign of a gradient, whatever its size: where
                      * it is all but 0, rounding decides */
                     double tolerance = q == FTH_Q_UPDATE_RATIO ? 5e-3 : 2e-4;
-                    if (isnan(p) ? !isnan(s) : !(fabs(p - s) <= tolerance * fabs(p) + 1e-5))
+                    if (isnan(p) ? !isnan(s) : !is_close(p, s, tolerance * fabs(p) + 1e-5))
                         fail_msg("%s, %s of sub-layer %d: ref %g, cpu %g", (*m)->id,
                                  fth_quantity_name((fth_quantity)q), i, p, s);
                 }
             if (arches[a] == FTH_ENCDEC)
-                assert_true(fabs(x->encoder_cosine - y->encoder_cosine) < 1e-5);
+                assert_close(x->encoder_cosine, y->encoder_cosine, 1e-5);
             else
                 assert_true(isnan(y->encoder_cosine));
             double whole = y->what.gnorm * y->what.gnorm;
-            if (!(fabs(squares - whole) <= 1e-5 * whole))
+            if (!is_close(squares, whole, 1e-5 * whole))
                 fail_msg("%s: the parts make %g, the gradient norm squared is %g", (*m)->id,
                          squares, whole);
             close_watched(&ref);
@@ -308,7 +309,7 @@ static void assert_number(const watched *w, fth_quantity q, int32_t i, double ex
     const fth_telemetry_row *row = fth_telemetry_row_at(w->telemetry, 0);
     int32_t n = fth_telemetry_sublayers(w->telemetry);
     double x = (double)row->value[(int32_t)q * n + i];
-    if (!(fabs(x - expected) <= 1e-6 * fabs(expected) + 1e-9))
+    if (!is_close(x, expected, 1e-6 * fabs(expected) + 1e-9))
         fail_msg("%s: %s of sub-layer %d is %.9g, not %.9g", w->m.model.config.method,
                  fth_quantity_name(q), i, x, expected);
 }
@@ -369,7 +370,7 @@ static void factors_of_the_branch_count(void **state) {
     const fth_telemetry_row *b = fth_telemetry_row_at(full.telemetry, 0);
     int32_t n = fth_telemetry_sublayers(slow.telemetry), at = FTH_Q_BRANCH_RATIO * n;
     /* the lowest sub-layer has the same input in both */
-    assert_true(fabs((double)(a->value[at] / b->value[at]) - 0.01) < 1e-6);
+    assert_close((double)(a->value[at] / b->value[at]), 0.01, 1e-6);
     close_watched(&slow);
     close_watched(&full);
 }
@@ -406,8 +407,8 @@ static void updates_are_measured(void **state) {
         int32_t subs = fth_telemetry_sublayers(w.telemetry), cross = 4 + 3 + 1;
         double ratio = (double)row->value[FTH_Q_UPDATE_RATIO * subs + cross];
         double norm = (double)row->value[FTH_Q_PARAM_NORM * subs + cross];
-        assert_true(fabs(norm - sqrt(size_before)) < 1e-5 * norm);
-        if (!(fabs(ratio - sqrt(change / size_before)) < 2e-4 * ratio))
+        assert_close(norm, sqrt(size_before), 1e-5 * norm);
+        if (!is_close(ratio, sqrt(change / size_before), 2e-4 * ratio))
             fail_msg("decay %d: update ratio %g, not %g", decay, ratio, sqrt(change / size_before));
         free(before);
         close_watched(&w);
