@@ -38,8 +38,8 @@ typedef struct fth_tap {
     fth_val act;     /* [R, f] FFN: output of the activation itself, before dropout and the like */
     fth_val q, k, v; /* [R, d] attention: without the factor 1 / sqrt(d_h); views as a rule */
     fth_val lse;     /* [R, heads] full: log of the sum of exponentials; with a backward only */
-    fth_val scores;  /* [pairs, heads] full: carried sums (RealFormer), unmasked, undivided */
-    double divisor;  /* of the scores before softmax (RealFormer, mode mean); 1 */
+    fth_val scores;  /* [pairs, heads] full: carried sums, unmasked, undivided */
+    double divisor;  /* of the scores before softmax (mean of carried sums); 1 */
     fth_val dy, dz;  /* [R, d] total gradients of y and z; with taps.gradients only */
 } fth_tap;
 
@@ -48,7 +48,7 @@ typedef enum fth_ln {
     FTH_LN_SELF,       /* self_attn_layer_norm */
     FTH_LN_CROSS,      /* encoder_attn_layer_norm */
     FTH_LN_FFN,        /* final_layer_norm of a layer */
-    FTH_LN_INNER_ATTN, /* inside or after the self-attention branch (Sub-LN, NormFormer) */
+    FTH_LN_INNER_ATTN, /* inside or after the self-attention branch */
     FTH_LN_INNER_FFN,  /* before W_2 */
     FTH_LN_FINAL,      /* on top of the stack */
     FTH_LN_HISTORY     /* HN_k (DLCL) */
