@@ -46,6 +46,14 @@ if ! sanitized; then # other numbers by the same code
 fi
 verdict 'will fail' "$fathom" preflight data $model --memory-budget 10K
 grep -q 'memory: ' out || fail "too small a budget is not the reason"
+
+# ---- the batches of an update are counted ----
+big="--encoder-layers 1 --decoder-layers 1 --d-model 8 --ffn-dim 8 --heads 1 --max-tokens 1000000 --update-freq 65536"
+verdict 'will fail' "$fathom" preflight data --device cpu $big
+grep -q 'memory: --update-freq 65536: its batches of --max-tokens 1000000 take [0-9.]* MiB' out || fail "$(cat out)"
+expect 1 "$fathom" train data --device cpu $big --save-dir run
+grep -q -- '--update-freq 65536: its batches of --max-tokens 1000000 take [0-9.]* MiB' err || fail "$(cat err)"
+rm -r run
 [ ! -e run ] || fail "preflight made a run folder"
 
 # ---- as JSON, and from a run's configuration ----

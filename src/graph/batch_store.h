@@ -19,6 +19,9 @@ typedef struct fth_batch_store {
 
 fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_rows,
                              int32_t max_sent);
+
+/* The bytes that it takes. */
+int64_t fth_batch_store_bytes(int32_t src_rows, int32_t tgt_rows, int32_t max_sent);
 void fth_batch_store_fini(fth_batch_store *s);
 
 /* Fills one side from packed arrays. ids [offsets[n_sent]]; targets may be NULL. Every id must be

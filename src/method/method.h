@@ -90,7 +90,7 @@ typedef struct fth_method {
     void (*step)(const fth_method_state *state, int64_t t, double *slots);
     /* Factor on the learning rate of a parameter at update t. NULL: 1. */
     double (*lr_scale)(const fth_method_state *state, fth_role role, int64_t t);
-    /* Learned parameters that are set from one batch before training (doc/mathematics.md#one-form-for-all):
+    /* Learned parameters that are set from one batch before training:
      * the parameter of a sub-layer that takes sqrt(Var(r x) + Var(D f)) of the one below. NULL:
      * none. */
     const char *(*profiled)(const fth_method_state *state, fth_sub sub);

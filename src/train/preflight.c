@@ -1,12 +1,14 @@
 #include "train/preflight.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/philox.h"
 #include "graph/plan.h"
+#include "train/batch_memory.h"
 #include "train/evaluate.h"
 #include "train/profile.h"
 #include "train/telemetry.h"
@@ -124,7 +126,12 @@ static fth_err plan_memory(flight *f) {
     FTH_TRY(f->device->backend->memory(f->device, &p->available_bytes, &total));
     p->planned_bytes = p->fixed_bytes + p->activation_bytes;
     if (p->budget > 0 && p->planned_bytes > p->budget) p->planned_bytes = p->budget;
+    p->batch_bytes = fth_batch_memory(f->spec, f->spec->update_freq + 1);
     p->fits = p->planned_bytes <= p->available_bytes;
+    fth_err err = fth_batch_memory_check(f->spec, f->spec->update_freq + 1);
+    if (err != FTH_NO_MEMORY) return err;
+    p->fits = false;
+    snprintf(p->reason, sizeof p->reason, "memory: %s", fth_error_message());
     return FTH_OK;
 }
 

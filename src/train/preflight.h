@@ -31,7 +31,8 @@ typedef struct fth_preflight {
     int64_t parameters;
     int64_t fixed_bytes, activation_bytes, planned_bytes; /* planned: all of the run */
     int64_t available_bytes, budget;
-    int32_t recomputed; /* layers */
+    int64_t batch_bytes; /* of the machine's memory, for the batches of an update */
+    int32_t recomputed;  /* layers */
     bool fits;
     double seconds_per_update, updates_per_epoch; /* NAN: made-up sentences have no epoch */
     double target_tokens;                         /* per update */
@@ -44,7 +45,7 @@ typedef struct fth_preflight {
     int64_t warmup;
     fth_dash scheduled, peak;
     fth_verdict verdict;
-    char reason[400];
+    char reason[400]; /* set before the verdict: batches that do not fit */
 } fth_preflight;
 
 /* Errors are about the input; a run that would fail is a verdict. spec->data NULL: on made-up

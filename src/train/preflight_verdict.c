@@ -24,6 +24,8 @@ typedef bool rule(fth_preflight *p);
 
 static bool too_large(fth_preflight *p) {
     if (p->fits) return false;
+    p->verdict = FTH_WILL_FAIL;
+    if (p->reason[0]) return true;
     const double mib = 1048576.0, needed = (double)(p->fixed_bytes + p->activation_bytes) / mib;
     if (p->budget > 0 && p->budget < p->available_bytes)
         return SAYS(
@@ -151,11 +153,11 @@ static json_t *dash_json(const fth_dash *d) {
 }
 
 static json_t *memory_json(const fth_preflight *p) {
-    return json_pack("{s:I, s:I, s:I, s:I, s:i, s:b}", "parameters_bytes",
-                     (json_int_t)p->fixed_bytes, "activation_bytes",
-                     (json_int_t)p->activation_bytes, "planned_bytes", (json_int_t)p->planned_bytes,
-                     "free_bytes", (json_int_t)p->available_bytes, "recomputed_layers",
-                     p->recomputed, "fits", p->fits);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:i, s:b}", "parameters_bytes", (json_int_t)p->fixed_bytes,
+        "activation_bytes", (json_int_t)p->activation_bytes, "planned_bytes",
+        (json_int_t)p->planned_bytes, "free_bytes", (json_int_t)p->available_bytes, "batch_bytes",
+        (json_int_t)p->batch_bytes, "recomputed_layers", p->recomputed, "fits", p->fits);
 }
 
 json_t *fth_preflight_json(const fth_preflight *p) {

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "data/prefetch.h"
 #include "data/verify.h"
+#include "train/batch_memory.h"
 #include "train/diverge.h"
 #include "train/evaluate.h"
 #include "train/health.h"
@@ -197,8 +198,9 @@ static fth_err open_within_budget(run *r) {
 static fth_err open_device_side(run *r) {
     const fth_run_spec *s = r->spec;
     bool has_src = r->model.config.arch == FTH_ENCDEC;
-    FTH_TRY(open_within_budget(r));
     size_t n = (size_t)s->update_freq;
+    FTH_TRY(fth_batch_memory_check(s, s->update_freq));
+    FTH_TRY(open_within_budget(r));
     r->stores = calloc(n, sizeof *r->stores);
     r->batches = calloc(n, sizeof *r->batches);
     if (!r->stores || !r->batches) return no_memory();
@@ -363,7 +365,9 @@ static fth_err log_start(run *r) {
     const int64_t planned = planned_bytes(r);
     json_t *line = fth_run_log_line("start", r->state.update);
     fth_run_log_number(line, "parameters", (double)fth_params_count(&r->model.params));
+    const int64_t batches = fth_batch_memory(r->spec, r->spec->update_freq);
     fth_run_log_number(line, "planned_bytes", (double)planned);
+    fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
     fth_run_log_text(line, "config", r->spec->yaml);
@@ -373,9 +377,9 @@ static fth_err log_start(run *r) {
                  (double)fth_params_count(&r->model.params) / 1e6);
     int64_t available = 0, total = 0;
     FTH_TRY(r->device->backend->memory(r->device, &available, &total));
-    fth_log_info(r->log, "needs %.1f MiB on %s (%.1f MiB more are free)%s",
+    fth_log_info(r->log, "needs %.1f MiB on %s (%.1f MiB more are free), %.1f MiB for batches%s",
                  (double)planned / 1048576.0, r->device->backend->name,
-                 (double)available / 1048576.0,
+                 (double)available / 1048576.0, (double)batches / 1048576.0,
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
     const fth_method *m = r->model.method.method;
     int64_t tokens = r->spec->max_tokens * r->spec->update_freq;
