@@ -1,4 +1,4 @@
-/* links: modelcase train */
+/* links: modelcase run */
 /* Folds to plain Post-LN and Pre-LN keep the outputs; the profiling pass sets Admin's scales. */
 #include <math.h>
 #include <setjmp.h>

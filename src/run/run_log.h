@@ -1,0 +1,30 @@
+/* run_log.h: RUN/log.jsonl (doc/formats.md#the-run-folder): one object a line, appended and
+ * flushed. */
+#ifndef FTH_RUN_RUN_LOG_H
+#define FTH_RUN_RUN_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+typedef struct fth_run_log {
+    char *path;
+    int fd;
+} fth_run_log;
+
+/* Opens for appending; a line that a killed process left unfinished is ended first. */
+fth_err fth_run_log_open(fth_run_log *log, const char *path);
+void fth_run_log_close(fth_run_log *log);
+
+/* Writes an object and gives it back its reference, also when it fails. */
+fth_err fth_run_log_write(fth_run_log *log, json_t *line);
+
+/* {"type": type, "update": update}, to be filled. NULL when memory is out: fth_run_log_write then
+ * says so. */
+json_t *fth_run_log_line(const char *type, int64_t update);
+void fth_run_log_number(json_t *line, const char *key, double value);
+void fth_run_log_text(json_t *line, const char *key, const char *value);
+
+#endif
