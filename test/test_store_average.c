@@ -126,6 +126,7 @@ static void save(const char *folder, int64_t update) {
         {&c, &t, 1, NULL, NULL, NULL}, moments, moments, fth_train_state_default()};
     content.state.update = update;
     assert_ok(fth_checkpoint_save(folder, &content));
+    assert_ok(fth_checkpoint_settle(folder, &(fth_settled){.last = update, .best = -1}));
 }
 
 /* Runs fathom average in the folder; what it says on standard error goes to said. */

@@ -48,14 +48,11 @@ typedef struct run {
     double started;        /* clock when this process began to train */
     double wall_before;    /* seconds of earlier processes */
     int64_t began;         /* update that this process went on from */
-    double valid_nll;      /* newest */
-    double first_nll;      /* of update 1, NAN: another process made it */
-    double last_nll;       /* of the newest update */
+    bool resumed;          /* from a checkpoint */
     bool evaluates;
-    /* Sums since the last log line. */
-    double loss, nll, gnorm;
+    double
+        since; /* clock at the last line of the log, and tokens and updates of this process since */
     int64_t tokens, updates;
-    double since;
 } run;
 
 static double now(void) {
@@ -296,6 +293,7 @@ static fth_err resume(run *r, const fth_checkpoint *c) {
                                  .batch = c->state.batch,
                                  .index = c->state.position};
     FTH_TRY(fth_keep_load(c, &r->trainer));
+    r->resumed = true;
     fth_log_info(r->log, "resuming %s at update %lld", r->spec->save_dir,
                  (long long)r->state.update);
     return FTH_OK;
@@ -314,6 +312,64 @@ static fth_err warn_of_long(run *r) {
              r->spec->config.max_positions, (long long)r->spec->max_tokens);
     warn(r, text);
     return FTH_OK;
+}
+
+/* ---- checkpoints ---- */
+
+static double wall(const run *r) {
+    return r->wall_before + now() - r->started;
+}
+
+static fth_err check_folder(const run *r) {
+    if (fth_run_log_is_ours(&r->lines)) return FTH_OK;
+    return fth_fail(
+        FTH_FAILED,
+        "%s: was removed or moved while training wrote there; what was not saved before "
+        "is lost",
+        r->spec->save_dir);
+}
+
+static fth_err log_checkpoint(run *r) {
+    json_t *line = fth_run_log_line("checkpoint", r->state.update);
+    char path[64];
+    snprintf(path, sizeof path, "checkpoints/step-%08lld", (long long)r->state.update);
+    fth_run_log_text(line, "path", path);
+    return fth_run_log_write(&r->lines, line);
+}
+
+/* Without a validation set the newest counts as the best. */
+static fth_err settle(const run *r) {
+    const bool known = r->state.validated > 0 || !isnan(r->state.best_score);
+    const fth_settled s = {.last = r->state.update,
+                           .best = !r->evaluates ? r->state.update
+                                   : known       ? r->state.best_update
+                                                 : -1,
+                           .keep = r->spec->keep_last};
+    return fth_checkpoint_settle(r->checkpoints, &s);
+}
+
+/* The state that is saved knows all that a process needs to go on as this one would: a checkpoint is one step,
+ * what follows from it is made again at the next start. */
+static fth_err save(run *r) {
+    r->state.epoch = r->position.epoch;
+    r->state.window = r->position.window;
+    r->state.batch = r->position.batch;
+    r->state.position = r->position.index;
+    r->state.wall = wall(r);
+    FTH_TRY(fth_verify_wait(r->verify)); /* nothing is kept of what damaged data has trained */
+    FTH_TRY(check_folder(r));
+    FTH_TRY(fth_run_log_sync(&r->lines));
+    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->data));
+    FTH_TRY(log_checkpoint(r));
+    return settle(r);
+}
+
+/* What a killed process has not come to after its checkpoint. */
+static fth_err catch_up(run *r) {
+    bool logged;
+    FTH_TRY(fth_run_log_has(&r->lines, "checkpoint", r->state.update, &logged));
+    if (!logged) FTH_TRY(log_checkpoint(r));
+    return settle(r);
 }
 
 /* A limit may be lowered, but what has been trained stays trained. */
@@ -341,7 +397,9 @@ static fth_err start(run *r) {
     fth_checkpoint_close(c);
     if (err != FTH_OK) return err;
     r->wall_before = r->state.wall;
+    r->started = now();
     r->began = r->state.update;
+    if (r->resumed) FTH_TRY(catch_up(r));
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
@@ -391,55 +449,37 @@ static fth_err log_start(run *r) {
 
 /* ---- the loop ---- */
 
-static double wall(const run *r) {
-    return r->wall_before + now() - r->started;
-}
-
-static fth_err log_train(run *r, const fth_update *u) {
-    double seconds = now() - r->since, n = (double)r->updates;
+static fth_err log_train(run *r) {
+    fth_train_state *s = &r->state;
+    double seconds = now() - r->since, n = (double)s->log_updates;
     json_t *line = fth_run_log_line("train", r->state.update);
     fth_run_log_number(line, "epoch", (double)r->position.epoch);
-    fth_run_log_number(line, "loss", r->loss / (double)r->tokens);
-    fth_run_log_number(line, "nll_loss", r->nll / (double)r->tokens);
-    fth_run_log_number(line, "ppl", exp(r->nll / (double)r->tokens));
-    fth_run_log_number(line, "gnorm", r->gnorm / n);
-    fth_run_log_number(line, "lr", u->lr);
-    fth_run_log_number(line, "alpha", u->alpha);
+    fth_run_log_number(line, "loss", s->log_loss / (double)s->log_tokens);
+    fth_run_log_number(line, "nll_loss", s->log_nll / (double)s->log_tokens);
+    fth_run_log_number(line, "ppl", exp(s->log_nll / (double)s->log_tokens));
+    fth_run_log_number(line, "gnorm", s->log_gnorm / n);
+    fth_run_log_number(line, "lr", fth_schedule_lr(&r->trainer.recipe.schedule, s->update));
+    fth_run_log_number(line, "alpha", s->alpha);
     fth_run_log_number(line, "wps", (double)r->tokens / seconds);
-    fth_run_log_number(line, "ups", n / seconds);
+    fth_run_log_number(line, "ups", (double)r->updates / seconds);
     fth_run_log_number(line, "tokens", (double)r->state.tokens);
     fth_run_log_number(line, "wall", wall(r));
     fth_run_log_number(line, "data_wait", fth_prefetch_waited(r->prefetch));
-    r->loss = r->nll = r->gnorm = 0;
+    s->log_loss = s->log_nll = s->log_gnorm = 0;
+    s->log_tokens = s->log_updates = 0;
     r->tokens = r->updates = 0;
     r->since = now();
     return fth_run_log_write(&r->lines, line);
 }
 
-/* Nothing is kept of what damaged data has trained. */
-static fth_err save(run *r) {
-    FTH_TRY(fth_verify_wait(r->verify));
-    r->state.epoch = r->position.epoch;
-    r->state.window = r->position.window;
-    r->state.batch = r->position.batch;
-    r->state.position = r->position.index;
-    r->state.wall = wall(r);
-    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->data));
-    json_t *line = fth_run_log_line("checkpoint", r->state.update);
-    char path[64];
-    snprintf(path, sizeof path, "checkpoints/step-%08lld", (long long)r->state.update);
-    fth_run_log_text(line, "path", path);
-    return fth_run_log_write(&r->lines, line);
-}
-
-/* Validates; *improved says whether this is the best so far. */
-static fth_err validate(run *r, bool *improved) {
+static fth_err validate(run *r) {
     fth_eval eval;
     fth_eval_spec spec = {.update = r->state.update, .block = (int32_t)r->spec->block};
     FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
-    r->valid_nll = eval.nll;
-    *improved = !(eval.nll >= r->state.best_score);
-    if (*improved) {
+    r->state.valid_nll = eval.nll;
+    const bool improved = !(eval.nll >= r->state.best_score);
+    r->state.validated = r->state.update;
+    if (improved) {
         r->state.best_score = eval.nll;
         r->state.best_update = r->state.update;
         r->state.patience = 0;
@@ -447,7 +487,7 @@ static fth_err validate(run *r, bool *improved) {
         r->state.patience++;
     }
     fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s", (long long)r->state.update,
-                 eval.nll, exp(eval.nll), *improved ? ", best" : "");
+                 eval.nll, exp(eval.nll), improved ? ", best" : "");
     json_t *line = fth_run_log_line("valid", r->state.update);
     fth_run_log_text(line, "split", "valid");
     fth_run_log_number(line, "nll_loss", eval.nll);
@@ -460,12 +500,8 @@ static fth_err validate(run *r, bool *improved) {
 
 /* Validation and checkpoint belong together: the state that is saved knows the score. */
 static fth_err validate_and_save(run *r, bool with_validation) {
-    bool improved = false;
-    if (with_validation && r->evaluates) FTH_TRY(validate(r, &improved));
-    FTH_TRY(save(r));
-    if (improved || !r->evaluates)
-        FTH_TRY(fth_checkpoint_mark_best(r->checkpoints, r->state.update));
-    return fth_checkpoint_prune(r->checkpoints, r->spec->keep_last);
+    if (with_validation && r->evaluates) FTH_TRY(validate(r));
+    return save(r);
 }
 
 /* Fetches the batches of one update. */
@@ -530,6 +566,7 @@ static bool is_watched(const run *r, int64_t update) {
 static fth_err one_update(run *r, fth_update *u) {
     int64_t update = r->state.update + 1;
     int n = (int)r->spec->update_freq;
+    FTH_TRY(check_folder(r));
     FTH_TRY(fth_verify_found(r->verify));
     FTH_TRY(next_batches(r));
     if (is_watched(r, update))
@@ -539,14 +576,16 @@ static fth_err one_update(run *r, fth_update *u) {
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
     if (!u->finite) return diverged(r, u);
     r->state.update++;
-    if (r->state.update == 1) r->first_nll = u->nll;
-    r->last_nll = u->nll;
+    if (r->state.update == 1) r->state.first_nll = u->nll;
+    r->state.last_nll = u->nll;
     r->state.alpha = u->alpha;
     r->state.tokens += u->tokens;
     r->model.config.step = r->state.update;
-    r->loss += u->loss * (double)u->tokens;
-    r->nll += u->nll * (double)u->tokens;
-    r->gnorm += u->gnorm;
+    r->state.log_loss += u->loss * (double)u->tokens;
+    r->state.log_nll += u->nll * (double)u->tokens;
+    r->state.log_gnorm += u->gnorm;
+    r->state.log_tokens += u->tokens;
+    r->state.log_updates++;
     r->tokens += u->tokens;
     r->updates++;
     return FTH_OK;
@@ -565,34 +604,40 @@ static bool is_due(int64_t update, int64_t interval) {
     return interval > 0 && update % interval == 0;
 }
 
+/* Whether the checkpoint that this process goes on from still lacks the validation that its update was due. */
+static bool is_unvalidated(const run *r) {
+    return r->resumed && r->evaluates && r->state.update > 0 &&
+           r->state.validated != r->state.update &&
+           is_due(r->state.update, r->spec->validate_interval);
+}
+
 static fth_err loop(run *r, int *signal) {
     fth_progress bar;
     char extra[80];
     const int64_t update = r->state.update, most = r->spec->max_update;
     fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
                       update > most ? update : most);
-    r->started = r->since = now();
-    int64_t saved = r->state.update, validated = saved;
+    r->since = now();
+    int64_t saved = r->resumed ? r->state.update : -1;
     fth_update u = {0};
     fth_err err = FTH_OK;
+    if (is_unvalidated(r)) FTH_TRY_OR(err, validate_and_save(r, true), done);
     while (!finished(r) && !(*signal = fth_signals_pending())) {
         FTH_TRY_OR(err, one_update(r, &u), done);
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
                  (double)r->tokens / (now() - r->since + 1e-9));
         fth_progress_update(&bar, t, extra);
-        if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r, &u), done);
+        if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
         bool validation = is_due(t, r->spec->validate_interval);
         if (validation || is_due(t, r->spec->save_interval)) {
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
             saved = t;
-            if (validation) validated = t;
         }
     }
-    if (r->updates > 0) FTH_TRY_OR(err, log_train(r, &u), done);
-    const bool unsaved = saved != r->state.update || r->state.update == 0;
-    const bool unjudged = r->evaluates && *signal == 0 && validated != r->state.update;
-    if (unsaved || unjudged) err = validate_and_save(r, *signal == 0);
+    if (r->state.log_updates > 0) FTH_TRY_OR(err, log_train(r), done);
+    const bool unjudged = r->evaluates && *signal == 0 && r->state.validated != r->state.update;
+    if (saved != r->state.update || unjudged) err = validate_and_save(r, *signal == 0);
 done:
     fth_progress_end(&bar);
     return err;
@@ -602,10 +647,11 @@ static fth_err judge(run *r, fth_judgement *out) {
     *out = (fth_judgement){.kind = FTH_NO_FAULT};
     if (r->evaluates && r->state.update >= r->spec->judge_after)
         return fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
-                                r->state.best_score, r->valid_nll, r->folder.target_unigram_nll,
-                                out);
-    if (r->state.update > r->began)
-        fth_health_judge_short(r->first_nll, r->evaluates ? r->valid_nll : r->last_nll, out);
+                                r->state.best_score, r->state.valid_nll,
+                                r->folder.target_unigram_nll, out);
+    if (r->state.update > r->began || !isnan(r->state.first_nll))
+        fth_health_judge_short(r->state.first_nll,
+                               r->evaluates ? r->state.valid_nll : r->state.last_nll, out);
     return FTH_OK;
 }
 
@@ -623,7 +669,7 @@ static fth_err end(run *r, fth_run_result *result) {
                                      .reason = j.reason,
                                      .update = r->state.update,
                                      .max_update = r->spec->max_update,
-                                     .loss = r->evaluates ? r->valid_nll : r->last_nll,
+                                     .loss = r->evaluates ? r->state.valid_nll : r->state.last_nll,
                                      .gnorm = NAN,
                                      .encoder_cosine = j.encoder_cosine});
     return fth_fail(FTH_DIVERGED,
@@ -653,12 +699,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
     fth_signals before;
-    run r = {.spec = spec,
-             .device = device,
-             .log = log,
-             .valid_nll = NAN,
-             .first_nll = NAN,
-             .lines = {.fd = -1}};
+    run r = {.spec = spec, .device = device, .log = log, .lines = {.fd = -1}};
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
     fth_err err;
     FTH_TRY_OR(err, open_data(&r), done);
@@ -673,7 +714,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     if (err != FTH_OK) goto done;
     *result = (fth_run_result){.updates = r.state.update,
                                .best_nll = r.state.best_score,
-                               .final_nll = r.valid_nll,
+                               .final_nll = r.state.valid_nll,
                                .seconds = wall(&r)};
     if (signal)
         err = fth_fail(signal == SIGTERM ? FTH_TERMINATED : FTH_STOPPED,

@@ -19,30 +19,46 @@ static const struct key_row {
     const char *key;
     key_type type;
     size_t offset;
+    int newer; /* files of version 0.1.0 have none of these */
 } keys[] = {
-    {"version", TEXT, AT(version)},
-    {"update", COUNTER, AT(update)},
-    {"epoch", COUNTER, AT(epoch)},
-    {"position", COUNTER, AT(position)},
-    {"window", COUNTER, AT(window)},
-    {"batch", COUNTER, AT(batch)},
-    {"seed", SEED, AT(seed)},
-    {"rng_counter", COUNTER, AT(rng_counter)},
-    {"best_score", REAL, AT(best_score)},
-    {"best_update", COUNTER, AT(best_update)},
-    {"patience", COUNTER, AT(patience)},
-    {"loss_scale", REAL, AT(loss_scale)},
-    {"alpha", REAL, AT(alpha)},
-    {"tokens", COUNTER, AT(tokens)},
-    {"wall", REAL, AT(wall)},
-    {"data_hash", HASH, AT(data_hash)},
+    {"version", TEXT, AT(version), 0},
+    {"update", COUNTER, AT(update), 0},
+    {"epoch", COUNTER, AT(epoch), 0},
+    {"position", COUNTER, AT(position), 0},
+    {"window", COUNTER, AT(window), 0},
+    {"batch", COUNTER, AT(batch), 0},
+    {"seed", SEED, AT(seed), 0},
+    {"rng_counter", COUNTER, AT(rng_counter), 0},
+    {"best_score", REAL, AT(best_score), 0},
+    {"best_update", COUNTER, AT(best_update), 0},
+    {"patience", COUNTER, AT(patience), 0},
+    {"loss_scale", REAL, AT(loss_scale), 0},
+    {"alpha", REAL, AT(alpha), 0},
+    {"tokens", COUNTER, AT(tokens), 0},
+    {"wall", REAL, AT(wall), 0},
+    {"data_hash", HASH, AT(data_hash), 0},
+    {"validated", COUNTER, AT(validated), 1},
+    {"valid_nll", REAL, AT(valid_nll), 1},
+    {"first_nll", REAL, AT(first_nll), 1},
+    {"last_nll", REAL, AT(last_nll), 1},
+    {"log_loss", REAL, AT(log_loss), 1},
+    {"log_nll", REAL, AT(log_nll), 1},
+    {"log_gnorm", REAL, AT(log_gnorm), 1},
+    {"log_tokens", COUNTER, AT(log_tokens), 1},
+    {"log_updates", COUNTER, AT(log_updates), 1},
 };
 
-enum { N_KEYS = COUNT(keys) + 2 }; /* files and crc32 too */
+enum { N_MORE = 2 }; /* files and crc32 */
 
 fth_train_state fth_train_state_default(void) {
-    return (fth_train_state){
-        .version = FATHOM_VERSION, .epoch = 1, .best_score = NAN, .loss_scale = 1.0, .alpha = 1.0};
+    return (fth_train_state){.version = FATHOM_VERSION,
+                             .epoch = 1,
+                             .best_score = NAN,
+                             .loss_scale = 1.0,
+                             .alpha = 1.0,
+                             .valid_nll = NAN,
+                             .first_nll = NAN,
+                             .last_nll = NAN};
 }
 
 static json_t *value_of(const struct key_row *row, const fth_train_state *s) {
@@ -183,12 +199,20 @@ static fth_err check_sum(char *text, size_t length) {
 
 static fth_err read_root(json_t *root, fth_train_state *s, fth_file_sums *sums) {
     if (!json_is_object(root)) return fth_fail(FTH_BAD_INPUT, "must be a JSON object");
-    for (size_t i = 0; i < COUNT(keys); i++)
+    const int older = !json_object_get(root, "validated");
+    size_t n = N_MORE;
+    *s = fth_train_state_default();
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (older && keys[i].newer) continue;
         FTH_TRY(read_key(&keys[i], json_object_get(root, keys[i].key), s));
+        n++;
+    }
+    /* the older program saved a checkpoint only after its validation */
+    if (older && !isnan(s->best_score)) s->validated = s->update;
     FTH_TRY(read_files(json_object_get(root, "files"), sums));
-    if (json_object_size(root) != N_KEYS)
-        return fth_fail(FTH_BAD_INPUT, "has %zu keys, but must have %d", json_object_size(root),
-                        N_KEYS);
+    if (json_object_size(root) != n)
+        return fth_fail(FTH_BAD_INPUT, "has %zu keys, but must have %zu", json_object_size(root),
+                        n);
     return FTH_OK;
 }
 

@@ -28,9 +28,17 @@ typedef struct fth_train_state {
     double wall;    /* seconds of training */
     uint64_t
         data_hash; /* tells whether training goes on with the data set it began with (data/folder.h) */
+    /* Not in the files of version 0.1.0: */
+    int64_t validated;          /* the update of the newest validation; 0 before the first */
+    double valid_nll;           /* of that validation; NaN: unknown */
+    double first_nll, last_nll; /* of update 1 and of the newest; NaN: unknown */
+    double log_loss, log_nll;   /* sums over tokens since the last line of the log, */
+    double log_gnorm;           /* over updates, */
+    int64_t log_tokens;         /* and how many there were */
+    int64_t log_updates;
 } fth_train_state;
 
-/* A run that has not begun: version of this program, epoch 1, no best score, scale and alpha 1. */
+/* A run that has not begun: version of this program, epoch 1, no scores, scale and alpha 1. */
 fth_train_state fth_train_state_default(void);
 
 /* Appends the text of state.json. */
