@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda test-cpus fuzz mutants demo demo-compare bench format lint clean
+.PHONY: all help test test-cuda test-cpus test-malloc fuzz mutants demo demo-compare bench format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -52,8 +52,17 @@ test-cuda: packages-test ## the tests of the CUDA backend; fails where there is 
 	cmake --build build-cuda
 	FATHOM_NEED_GPU=1 $(CTEST) --test-dir build-cuda -R 'cuda|test_top|test_decode'
 
+test-faults: packages-test ## every operation on files fails, or is the last one before a kill (half an hour)
+	$(MAKE) --no-print-directory build/build.ninja
+	cmake --build build --target fathom faulty_files
+	FATHOM_FAULTS=all sh test/test_faults.sh $$PWD/build/fathom
+
 test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
+
+test-malloc: packages-test build/build.ninja ## memory that runs out, at every place in every verb (half an hour)
+	cmake --build build
+	SAMPLE=1000 sh test/test_malloc.sh $(CURDIR)/build/fathom
 
 SECONDS ?= 60
 fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each

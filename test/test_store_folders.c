@@ -109,9 +109,15 @@ static fth_err write_model(const char *path, int64_t update) {
     return err;
 }
 
+static fth_err settle(const char *folder, int64_t last, int64_t best, int64_t keep) {
+    const fth_settled s = {.last = last, .best = best, .keep = keep};
+    return fth_checkpoint_settle(folder, &s);
+}
+
 static fth_err save(const char *folder, int64_t update) {
     model *m = make_model(update);
     fth_err err = fth_checkpoint_save(folder, &m->content);
+    if (err == FTH_OK) err = settle(folder, update, -1, 0);
     free(m);
     return err;
 }
@@ -370,18 +376,18 @@ static void checkpoint_round_trip(void **state) {
     assert_ok(fth_checkpoint_clean(folder));
     assert_ok(save(folder, 1000));
     assert_ok(save(folder, 123456789));
-    assert_ok(fth_checkpoint_mark_best(folder, 1000));
+    assert_ok(settle(folder, 123456789, 1000, 0));
     assert_link(folder, "last", "step-123456789");
     assert_link(folder, "best", "step-00001000");
     assert_int_equal(resume(folder, &w), 123456789);
     assert_int_equal(w.n, 0);
     PATH(path, folder, "best");
     assert_int_equal(read_model(path), 1000);
-    assert_ok(save(folder, 1000)); /* again: replaced */
+    assert_ok(save(folder, 1000));         /* again: replaced */
+    assert_ok(settle(folder, 1000, 7, 0)); /* 7 is not there and cannot be the best */
     assert_link(folder, "last", "step-00001000");
+    assert_link(folder, "best", "step-00001000");
     assert_int_equal(count_entries(folder), 4);
-    assert_failed(fth_checkpoint_mark_best(folder, 7), FTH_NOT_FOUND,
-                  (const char *[]){"step-00000007", NULL});
 
     assert_ok(fth_checkpoint_open(path, &c));
     assert_int_equal(c->optimizer->n, 2 * N);
@@ -394,6 +400,7 @@ static void checkpoint_round_trip(void **state) {
 
 static void state_round_trip(void **state) {
     char path[300];
+    char *options = NULL;
     fth_train_state s = fth_train_state_default(), back;
     fth_file_sums sums = {0}, sums_back;
     fth_str text = {0};
@@ -410,15 +417,20 @@ static void state_round_trip(void **state) {
     s.tokens = 1234567890123;
     s.wall = 1.0 / 3.0;
     s.data_hash = UINT64_MAX;
+    s.validated = 7, s.log_tokens = 8, s.log_updates = 9;
+    s.valid_nll = 2.5, s.first_nll = 1.0 / 7;
+    s.log_loss = 1e300, s.log_nll = 0.1, s.log_gnorm = 0.7;
     fth_file_sums_add(&sums, "config.json", (fth_st_sum){12, 0xdeadbeef});
     const double scores[] = {NAN, INFINITY, -INFINITY, 27.25};
     PATH(path, *state, "state.json");
     for (size_t i = 0; i < 4; i++) {
         s.best_score = scores[i];
         fth_str_clear(&text);
-        assert_ok(fth_train_state_print(&s, &sums, &text));
+        assert_ok(fth_train_state_print(&s, "a: 1\nbeam: [x]\n# c: not set\n", &sums, &text));
         put_bytes(path, text.text, text.length);
-        assert_ok(fth_train_state_read(path, &back, &sums_back));
+        assert_ok(fth_train_state_read(path, &back, &options, &sums_back));
+        assert_string_equal(options, "a: 1\nbeam: [x]\n");
+        free(options);
         assert_true(isnan(scores[i]) ? isnan(back.best_score) : back.best_score == scores[i]);
         assert_true(back.alpha == s.alpha && back.wall == s.wall);
         assert_true(back.loss_scale == s.loss_scale && back.data_hash == s.data_hash);
@@ -427,6 +439,9 @@ static void state_round_trip(void **state) {
         assert_int_equal(back.epoch + back.position + back.rng_counter, 3 + 17 + 5);
         assert_int_equal(back.seed, s.seed);
         assert_int_equal(back.best_update + back.patience, 11);
+        assert_int_equal(back.validated + back.log_tokens + back.log_updates, 7 + 8 + 9);
+        assert_true(back.valid_nll == 2.5 && back.first_nll == 1.0 / 7 && isnan(back.last_nll));
+        assert_true(back.log_loss == 1e300 && back.log_nll == 0.1 && back.log_gnorm == 0.7);
         assert_int_equal(sums_back.n, 1);
         assert_int_equal(sums_back.files[0].sum.crc32, 0xdeadbeef);
         assert_int_equal(sums_back.files[0].sum.bytes, 12);
@@ -435,12 +450,12 @@ static void state_round_trip(void **state) {
         text.text[i] ^= 1;
         put_bytes(path, text.text, text.length);
         text.text[i] ^= 1;
-        assert_failed(fth_train_state_read(path, &back, NULL), FTH_BAD_INPUT,
+        assert_failed(fth_train_state_read(path, &back, NULL, NULL), FTH_BAD_INPUT,
                       (const char *[]){path, NULL});
     }
     for (size_t i = 0; i < text.length; i++) { /* cut anywhere */
         put_bytes(path, text.text, i);
-        assert_failed(fth_train_state_read(path, &back, NULL), FTH_BAD_INPUT,
+        assert_failed(fth_train_state_read(path, &back, NULL, NULL), FTH_BAD_INPUT,
                       (const char *[]){path, "crc32", NULL});
     }
     fth_str_fini(&text);
@@ -473,6 +488,7 @@ static void wrong_values_of_the_state(void **state) {
         {"bytes", "true", "bytes is true: it must"},
         {"wall", "null", "wall is null: must be a number"},
         {"version", "7", "version is 7: it must be a string of at most 31 bytes"},
+        {"beam", "7", "beam in options is 7: it must be a string"},
         {"data_hash", "{}", "data_hash is {}: it must be a string of 16 hexadecimal"},
     };
     char path[300];
@@ -481,13 +497,36 @@ static void wrong_values_of_the_state(void **state) {
     fth_str text = {0};
     PATH(path, *state, "state.json");
     fth_file_sums_add(&sums, "config.json", (fth_st_sum){12, 0xdeadbeef});
-    assert_ok(fth_train_state_print(&s, &sums, &text));
+    assert_ok(fth_train_state_print(&s, "a: 1\nbeam: [x]\n# c: not set\n", &sums, &text));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_changed(path, text.text, cases[i].key, cases[i].value);
-        assert_failed(fth_train_state_read(path, &s, NULL), FTH_BAD_INPUT,
+        assert_failed(fth_train_state_read(path, &s, NULL, NULL), FTH_BAD_INPUT,
                       (const char *[]){path, cases[i].says, NULL});
     }
     fth_str_fini(&text);
+}
+
+/* A state of version 0.1.0, which knew less. */
+static void an_older_state(void **state) {
+    static const char text[] =
+        "{\n  \"version\": \"0.1.0\",\n  \"update\": 20,\n  \"epoch\": 2,\n  \"position\": 3,\n  "
+        "\"window\": 0,\n"
+        "  \"batch\": 3,\n  \"seed\": 1,\n  \"rng_counter\": 0,\n  \"best_score\": 3.5,\n  "
+        "\"best_update\": 14,\n"
+        "  \"patience\": 1,\n  \"loss_scale\": 1.0,\n  \"alpha\": 1.0,\n  \"tokens\": 700,\n  "
+        "\"wall\": 1.5,\n"
+        "  \"data_hash\": \"00000000000000ff\",\n  \"files\": {},\n  \"crc32\": \"00000000\"\n}\n";
+    char path[300];
+    fth_train_state s;
+    PATH(path, *state, "state.json");
+    put_changed(path, text, "patience", "1");
+    assert_ok(fth_train_state_read(path, &s, NULL, NULL));
+    assert_int_equal(s.validated, 20); /* it saved after it had validated */
+    assert_int_equal(s.best_update, 14);
+    assert_true(isnan(s.first_nll) && isnan(s.valid_nll) && s.log_updates == 0);
+    put_changed(path, text, "best_score", "\"nan\"");
+    assert_ok(fth_train_state_read(path, &s, NULL, NULL));
+    assert_int_equal(s.validated, 0);
 }
 
 static void damaged_checkpoints_are_passed_over(void **state) {
@@ -574,21 +613,21 @@ static void mixed_checkpoints_are_found(void **state) {
     assert_int_equal(w.n, 2);
 }
 
-static void pruning_keeps_last_and_best(void **state) {
+static void settling_keeps_last_and_best(void **state) {
     char folder[300], path[400];
     int64_t *updates;
     size_t n;
     PATH(folder, *state, "checkpoints");
     for (int64_t i = 1; i <= 6; i++) assert_ok(save(folder, i * 10));
-    assert_ok(fth_checkpoint_mark_best(folder, 20));
     PATH(path, folder, "step-7"); /* not a name of ours */
     assert_int_equal(mkdir(path, 0777), 0);
-    assert_ok(fth_checkpoint_prune(folder, 0));
-    assert_ok(fth_checkpoint_prune(folder, 6));
+    assert_ok(settle(folder, 60, -1, 0));
+    assert_false(is_there(folder, "best"));
+    assert_ok(settle(folder, 60, 20, 6));
     assert_ok(fth_checkpoint_list(folder, &updates, &n));
     assert_int_equal(n, 6);
     free(updates);
-    assert_ok(fth_checkpoint_prune(folder, 2));
+    assert_ok(settle(folder, 60, 20, 2)); /* whatever the links were */
     assert_ok(fth_checkpoint_list(folder, &updates, &n));
     assert_int_equal(n, 3);
     assert_int_equal(updates[0], 20);
@@ -596,12 +635,14 @@ static void pruning_keeps_last_and_best(void **state) {
     assert_int_equal(updates[2], 60);
     free(updates);
     assert_true(is_there(folder, "step-7"));
-    assert_ok(save(folder, 15)); /* a run that went back: the older number is the last one */
-    assert_ok(fth_checkpoint_prune(folder, 1));
-    assert_true(is_there(folder, "step-00000015"));
+    assert_link(folder, "last", "step-00000060");
+    assert_link(folder, "best", "step-00000020");
+    /* 60 is damaged: the run goes on from 50 and leaves it alone */
+    assert_ok(settle(folder, 50, 20, 1));
     assert_true(is_there(folder, "step-00000020"));
-    assert_false(is_there(folder, "step-00000050"));
+    assert_true(is_there(folder, "step-00000050"));
     assert_true(is_there(folder, "step-00000060"));
+    assert_link(folder, "last", "step-00000050");
 }
 
 static void saving_fails_anywhere(void **state) {
@@ -665,10 +706,11 @@ int main(void) {
         TEST(checkpoint_round_trip),
         TEST(state_round_trip),
         TEST(wrong_values_of_the_state),
+        TEST(an_older_state),
         TEST(damaged_checkpoints_are_passed_over),
         TEST(the_model_of_a_checkpoint),
         TEST(mixed_checkpoints_are_found),
-        TEST(pruning_keeps_last_and_best),
+        TEST(settling_keeps_last_and_best),
         TEST(saving_fails_anywhere),
         TEST(saving_is_killed_anywhere),
     };

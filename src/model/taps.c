@@ -32,7 +32,7 @@ const fth_tap *fth_taps_by_output(const fth_taps *t, fth_val v) {
 fth_err fth_taps_begin(fth_taps *t, const fth_config *c, fth_builder *b) {
     size_t most = 2 * (size_t)c->encoder_layers + 3 * (size_t)c->decoder_layers;
     t->sub = calloc(most, sizeof *t->sub);
-    if (!t->sub) return fth_fail(FTH_NO_MEMORY, "no memory to watch %zu sub-layers", most);
+    if (!t->sub) return fth_fail(FTH_NO_MEMORY, "no memory to look at %zu sub-layers", most);
     t->requests.made = t->made;
     t->requests.context = t->context;
     b->requests = &t->requests;
@@ -128,7 +128,7 @@ fth_err fth_taps_norms(fth_taps *t, const fth_graph *graph, const fth_config *co
     for (int32_t i = 0; i < graph->n_ops; i++)
         most += graph->op[i].kind == FTH_KIND_norm || graph->op[i].kind == FTH_KIND_join_norm;
     t->norm = calloc(most + 1, sizeof *t->norm);
-    if (!t->norm) return fth_fail(FTH_NO_MEMORY, "no memory to watch %zu layer norms", most);
+    if (!t->norm) return fth_fail(FTH_NO_MEMORY, "no memory to look at %zu layer norms", most);
     for (int32_t i = 0; i < graph->n_ops; i++) {
         const fth_op *op = &graph->op[i];
         if (op->kind != FTH_KIND_norm && op->kind != FTH_KIND_join_norm) continue;
@@ -147,7 +147,7 @@ fth_err fth_taps_norms(fth_taps *t, const fth_graph *graph, const fth_config *co
 
 fth_err fth_taps_gradients(fth_taps *t, const fth_graph *graph) {
     fth_val *grad = calloc((size_t)graph->n_values, sizeof *grad);
-    if (!grad) return fth_fail(FTH_NO_MEMORY, "no memory to watch %d gradients", t->requests.n);
+    if (!grad) return fth_fail(FTH_NO_MEMORY, "no memory to look at %d gradients", t->requests.n);
     for (int32_t k = 0; k < t->requests.n; k++)
         grad[t->requests.item[k].value] = t->requests.item[k].grad;
     for (int32_t i = 0; i < t->n_sub; i++) {

@@ -11,8 +11,8 @@
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/str.h"
+#include "base/unfinished.h"
 #include "data/prefetch.h"
-#include "run/failure.h"
 #include "data/verify.h"
 #include "run/batch_memory.h"
 #include "run/failure.h"
@@ -23,6 +23,7 @@
 #include "run/run_log.h"
 #include "run/resume_options.h"
 #include "run/signals.h"
+#include "store/config_json.h"
 #include "train/weights.h"
 
 /* A run while it goes on. A zeroed one can be freed. */
@@ -30,7 +31,8 @@ typedef struct run {
     const fth_run_spec *spec;
     fth_device *device;
     fth_log *log;
-    char *checkpoints; /* RUN/checkpoints */
+    char *checkpoints;    /* RUN/checkpoints */
+    fth_checkpoint *from; /* what it goes on from, until it is loaded; NULL: nothing */
     fth_folder folder;
     fth_dataset *train, *valid;
     fth_batcher *batcher;
@@ -48,14 +50,11 @@ typedef struct run {
     double started;        /* clock when this process began to train */
     double wall_before;    /* seconds of earlier processes */
     int64_t began;         /* update that this process went on from */
-    double valid_nll;      /* newest */
-    double first_nll;      /* of update 1, NAN: another process made it */
-    double last_nll;       /* of the newest update */
+    bool resumed;          /* from a checkpoint */
     bool evaluates;
-    /* Sums since the last log line. */
-    double loss, nll, gnorm;
+    double
+        since; /* clock at the last line of the log, and tokens and updates of this process since */
     int64_t tokens, updates;
-    double since;
 } run;
 
 static double now(void) {
@@ -283,19 +282,36 @@ static fth_err start_fresh(run *r) {
     return err;
 }
 
-static fth_err resume(run *r, const fth_checkpoint *c) {
+/* Whether the run of a checkpoint is this one: what must be equal is, and what has changed is said. */
+static fth_err compare(run *r, const fth_checkpoint *c) {
+    const fth_run_spec *s = r->spec;
+    fth_str changed = {0};
     if (c->state.data_hash != fth_folder_hash(&r->folder))
         return fth_fail(
             FTH_BAD_CONFIG,
             "%s: is not the data set that %s was begun with, or was made anew from other "
             "text; use another --save-dir",
-            r->spec->data, r->spec->save_dir);
+            s->data, s->save_dir);
+    fth_err err = FTH_OK;
+    if (c->options) err = fth_run_options_compare(s->save_dir, c->options, s->yaml, &changed);
+    if (err == FTH_OK) err = fth_config_expect(&c->model->config, c->model->path, &r->model.config);
+    if (err == FTH_OK && c->state.seed != (int64_t)s->recipe.seed)
+        err = fth_fail(FTH_BAD_CONFIG, "seed is %lld in %s, now it is %lld",
+                       (long long)c->state.seed, c->model->path, (long long)s->recipe.seed);
+    if (err == FTH_OK && changed.length)
+        fth_log_info(r->log, "%s goes on with %s", s->save_dir, changed.text);
+    fth_str_fini(&changed);
+    return err;
+}
+
+static fth_err resume(run *r, const fth_checkpoint *c) {
     r->state = c->state;
     r->position = (fth_position){.epoch = c->state.epoch,
                                  .window = c->state.window,
                                  .batch = c->state.batch,
                                  .index = c->state.position};
     FTH_TRY(fth_save_load(c, &r->trainer));
+    r->resumed = true;
     fth_log_info(r->log, "resuming %s at update %lld", r->spec->save_dir,
                  (long long)r->state.update);
     return FTH_OK;
@@ -316,6 +332,65 @@ static fth_err warn_of_long(run *r) {
     return FTH_OK;
 }
 
+/* ---- checkpoints ---- */
+
+static double wall(const run *r) {
+    return r->wall_before + now() - r->started;
+}
+
+static fth_err check_folder(const run *r) {
+    if (fth_run_log_is_ours(&r->lines)) return FTH_OK;
+    return fth_fail(
+        FTH_FAILED,
+        "%s: was removed or moved while training wrote there; what was not saved before "
+        "is lost",
+        r->spec->save_dir);
+}
+
+static fth_err log_checkpoint(run *r) {
+    json_t *line = fth_run_log_line("checkpoint", r->state.update);
+    char path[64];
+    snprintf(path, sizeof path, "checkpoints/step-%08lld", (long long)r->state.update);
+    fth_run_log_text(line, "path", path);
+    return fth_run_log_write(&r->lines, line);
+}
+
+/* Without a validation set the newest counts as the best. */
+static fth_err settle(const run *r) {
+    const bool known = r->state.validated > 0 || !isnan(r->state.best_score);
+    const fth_settled s = {.last = r->state.update,
+                           .best = !r->evaluates ? r->state.update
+                                   : known       ? r->state.best_update
+                                                 : -1,
+                           .keep = r->spec->keep_last};
+    return fth_checkpoint_settle(r->checkpoints, &s);
+}
+
+/* The state that is saved knows all that a process needs to go on as this one would: a checkpoint is one step,
+ * what follows from it is made again at the next start. */
+static fth_err save(run *r) {
+    r->state.epoch = r->position.epoch;
+    r->state.window = r->position.window;
+    r->state.batch = r->position.batch;
+    r->state.position = r->position.index;
+    r->state.wall = wall(r);
+    FTH_TRY(fth_verify_wait(r->verify)); /* nothing is kept of what damaged data has trained */
+    FTH_TRY(check_folder(r));
+    FTH_TRY(fth_run_log_sync(&r->lines));
+    FTH_TRY(
+        fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
+    FTH_TRY(log_checkpoint(r));
+    return settle(r);
+}
+
+/* What a killed process has not come to after its checkpoint. */
+static fth_err catch_up(run *r) {
+    bool logged;
+    FTH_TRY(fth_run_log_has(&r->lines, "checkpoint", r->state.update, &logged));
+    if (!logged) FTH_TRY(log_checkpoint(r));
+    return settle(r);
+}
+
 /* A limit may be lowered, but what has been trained stays trained. */
 static void warn_of_limit(run *r) {
     char text[256];
@@ -331,17 +406,13 @@ static fth_err start(run *r) {
     r->state.seed = (int64_t)r->spec->recipe.seed;
     r->state.data_hash = fth_folder_hash(&r->folder);
     r->position = FTH_FIRST_POSITION;
-    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
-    fth_checkpoint *c = NULL;
-    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, &c);
-    if (err == FTH_OK)
-        err = resume(r, c);
-    else if (err == FTH_NOT_FOUND)
-        err = start_fresh(r);
-    fth_checkpoint_close(c);
-    if (err != FTH_OK) return err;
+    FTH_TRY(r->from ? resume(r, r->from) : start_fresh(r));
+    fth_checkpoint_close(r->from);
+    r->from = NULL;
     r->wall_before = r->state.wall;
+    r->started = now();
     r->began = r->state.update;
+    if (r->resumed) FTH_TRY(catch_up(r));
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
@@ -351,13 +422,23 @@ static fth_err start(run *r) {
 
 /* ---- the folder ---- */
 
+/* What the run goes on from, if there is anything: it must be the same run. */
+static fth_err find_checkpoint(run *r) {
+    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
+    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, &r->from);
+    if (err == FTH_NOT_FOUND) return FTH_OK;
+    return err == FTH_OK ? compare(r, r->from) : err;
+}
+
 static fth_err open_folder(run *r) {
     if (!r->spec->save_dir[0]) return fth_fail(FTH_USAGE, "--save-dir: must name a folder");
     r->checkpoints = fth_strdup_printf("%s/checkpoints", r->spec->save_dir);
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
-    if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->checkpoints, r->spec->yaml);
+    if (err == FTH_OK) err = fth_unfinished_sweep(r->spec->save_dir, NULL);
+    if (err == FTH_OK) err = find_checkpoint(r);
+    if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->spec->yaml);
     free(log);
     return err;
 }
@@ -391,55 +472,37 @@ static fth_err log_start(run *r) {
 
 /* ---- the loop ---- */
 
-static double wall(const run *r) {
-    return r->wall_before + now() - r->started;
-}
-
-static fth_err log_train(run *r, const fth_update *u) {
-    double seconds = now() - r->since, n = (double)r->updates;
+static fth_err log_train(run *r) {
+    fth_train_state *s = &r->state;
+    double seconds = now() - r->since, n = (double)s->log_updates;
     json_t *line = fth_run_log_line("train", r->state.update);
     fth_run_log_number(line, "epoch", (double)r->position.epoch);
-    fth_run_log_number(line, "loss", r->loss / (double)r->tokens);
-    fth_run_log_number(line, "nll_loss", r->nll / (double)r->tokens);
-    fth_run_log_number(line, "ppl", exp(r->nll / (double)r->tokens));
-    fth_run_log_number(line, "gnorm", r->gnorm / n);
-    fth_run_log_number(line, "lr", u->lr);
-    fth_run_log_number(line, "alpha", u->alpha);
+    fth_run_log_number(line, "loss", s->log_loss / (double)s->log_tokens);
+    fth_run_log_number(line, "nll_loss", s->log_nll / (double)s->log_tokens);
+    fth_run_log_number(line, "ppl", exp(s->log_nll / (double)s->log_tokens));
+    fth_run_log_number(line, "gnorm", s->log_gnorm / n);
+    fth_run_log_number(line, "lr", fth_schedule_lr(&r->trainer.recipe.schedule, s->update));
+    fth_run_log_number(line, "alpha", s->alpha);
     fth_run_log_number(line, "wps", (double)r->tokens / seconds);
-    fth_run_log_number(line, "ups", n / seconds);
+    fth_run_log_number(line, "ups", (double)r->updates / seconds);
     fth_run_log_number(line, "tokens", (double)r->state.tokens);
     fth_run_log_number(line, "wall", wall(r));
     fth_run_log_number(line, "data_wait", fth_prefetch_waited(r->prefetch));
-    r->loss = r->nll = r->gnorm = 0;
+    s->log_loss = s->log_nll = s->log_gnorm = 0;
+    s->log_tokens = s->log_updates = 0;
     r->tokens = r->updates = 0;
     r->since = now();
     return fth_run_log_write(&r->lines, line);
 }
 
-/* Nothing is kept of what damaged data has trained. */
-static fth_err save(run *r) {
-    FTH_TRY(fth_verify_wait(r->verify));
-    r->state.epoch = r->position.epoch;
-    r->state.window = r->position.window;
-    r->state.batch = r->position.batch;
-    r->state.position = r->position.index;
-    r->state.wall = wall(r);
-    FTH_TRY(fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->data));
-    json_t *line = fth_run_log_line("checkpoint", r->state.update);
-    char path[64];
-    snprintf(path, sizeof path, "checkpoints/step-%08lld", (long long)r->state.update);
-    fth_run_log_text(line, "path", path);
-    return fth_run_log_write(&r->lines, line);
-}
-
-/* Validates; *improved says whether this is the best so far. */
-static fth_err validate(run *r, bool *improved) {
+static fth_err validate(run *r) {
     fth_eval eval;
     fth_eval_spec spec = {.update = r->state.update, .block = (int32_t)r->spec->block};
     FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
-    r->valid_nll = eval.nll;
-    *improved = !(eval.nll >= r->state.best_score);
-    if (*improved) {
+    r->state.valid_nll = eval.nll;
+    const bool improved = !(eval.nll >= r->state.best_score);
+    r->state.validated = r->state.update;
+    if (improved) {
         r->state.best_score = eval.nll;
         r->state.best_update = r->state.update;
         r->state.patience = 0;
@@ -447,7 +510,7 @@ static fth_err validate(run *r, bool *improved) {
         r->state.patience++;
     }
     fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s", (long long)r->state.update,
-                 eval.nll, exp(eval.nll), *improved ? ", best" : "");
+                 eval.nll, exp(eval.nll), improved ? ", best" : "");
     json_t *line = fth_run_log_line("valid", r->state.update);
     fth_run_log_text(line, "split", "valid");
     fth_run_log_number(line, "nll_loss", eval.nll);
@@ -460,12 +523,8 @@ static fth_err validate(run *r, bool *improved) {
 
 /* Validation and checkpoint belong together: the state that is saved knows the score. */
 static fth_err validate_and_save(run *r, bool with_validation) {
-    bool improved = false;
-    if (with_validation && r->evaluates) FTH_TRY(validate(r, &improved));
-    FTH_TRY(save(r));
-    if (improved || !r->evaluates)
-        FTH_TRY(fth_checkpoint_mark_best(r->checkpoints, r->state.update));
-    return fth_checkpoint_prune(r->checkpoints, r->spec->keep_last);
+    if (with_validation && r->evaluates) FTH_TRY(validate(r));
+    return save(r);
 }
 
 /* Fetches the batches of one update. */
@@ -530,6 +589,7 @@ static bool is_watched(const run *r, int64_t update) {
 static fth_err one_update(run *r, fth_update *u) {
     int64_t update = r->state.update + 1;
     int n = (int)r->spec->update_freq;
+    FTH_TRY(check_folder(r));
     FTH_TRY(fth_verify_found(r->verify));
     FTH_TRY(next_batches(r));
     if (is_watched(r, update))
@@ -539,14 +599,16 @@ static fth_err one_update(run *r, fth_update *u) {
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
     if (!u->finite) return diverged(r, u);
     r->state.update++;
-    if (r->state.update == 1) r->first_nll = u->nll;
-    r->last_nll = u->nll;
+    if (r->state.update == 1) r->state.first_nll = u->nll;
+    r->state.last_nll = u->nll;
     r->state.alpha = u->alpha;
     r->state.tokens += u->tokens;
     r->model.config.step = r->state.update;
-    r->loss += u->loss * (double)u->tokens;
-    r->nll += u->nll * (double)u->tokens;
-    r->gnorm += u->gnorm;
+    r->state.log_loss += u->loss * (double)u->tokens;
+    r->state.log_nll += u->nll * (double)u->tokens;
+    r->state.log_gnorm += u->gnorm;
+    r->state.log_tokens += u->tokens;
+    r->state.log_updates++;
     r->tokens += u->tokens;
     r->updates++;
     return FTH_OK;
@@ -565,34 +627,40 @@ static bool is_due(int64_t update, int64_t interval) {
     return interval > 0 && update % interval == 0;
 }
 
+/* Whether the checkpoint that this process goes on from still lacks the validation that its update was due. */
+static bool is_unvalidated(const run *r) {
+    return r->resumed && r->evaluates && r->state.update > 0 &&
+           r->state.validated != r->state.update &&
+           is_due(r->state.update, r->spec->validate_interval);
+}
+
 static fth_err loop(run *r, int *signal) {
     fth_progress bar;
     char extra[80];
     const int64_t update = r->state.update, most = r->spec->max_update;
     fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
                       update > most ? update : most);
-    r->started = r->since = now();
-    int64_t saved = r->state.update, validated = saved;
+    r->since = now();
+    int64_t saved = r->resumed ? r->state.update : -1;
     fth_update u = {0};
     fth_err err = FTH_OK;
+    if (is_unvalidated(r)) FTH_TRY_OR(err, validate_and_save(r, true), done);
     while (!finished(r) && !(*signal = fth_signals_pending())) {
         FTH_TRY_OR(err, one_update(r, &u), done);
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
                  (double)r->tokens / (now() - r->since + 1e-9));
         fth_progress_update(&bar, t, extra);
-        if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r, &u), done);
+        if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
         bool validation = is_due(t, r->spec->validate_interval);
         if (validation || is_due(t, r->spec->save_interval)) {
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
             saved = t;
-            if (validation) validated = t;
         }
     }
-    if (r->updates > 0) FTH_TRY_OR(err, log_train(r, &u), done);
-    const bool unsaved = saved != r->state.update || r->state.update == 0;
-    const bool unjudged = r->evaluates && *signal == 0 && validated != r->state.update;
-    if (unsaved || unjudged) err = validate_and_save(r, *signal == 0);
+    if (r->state.log_updates > 0) FTH_TRY_OR(err, log_train(r), done);
+    const bool unjudged = r->evaluates && *signal == 0 && r->state.validated != r->state.update;
+    if (saved != r->state.update || unjudged) err = validate_and_save(r, *signal == 0);
 done:
     fth_progress_end(&bar);
     return err;
@@ -602,10 +670,11 @@ static fth_err judge(run *r, fth_judgement *out) {
     *out = (fth_judgement){.kind = FTH_NO_FAULT};
     if (r->evaluates && r->state.update >= r->spec->judge_after)
         return fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
-                                r->state.best_score, r->valid_nll, r->folder.target_unigram_nll,
-                                out);
-    if (r->state.update > r->began)
-        fth_health_judge_short(r->first_nll, r->evaluates ? r->valid_nll : r->last_nll, out);
+                                r->state.best_score, r->state.valid_nll,
+                                r->folder.target_unigram_nll, out);
+    if (r->state.update > r->began || !isnan(r->state.first_nll))
+        fth_health_judge_short(r->state.first_nll,
+                               r->evaluates ? r->state.valid_nll : r->state.last_nll, out);
     return FTH_OK;
 }
 
@@ -623,7 +692,7 @@ static fth_err end(run *r, fth_run_result *result) {
                                      .reason = j.reason,
                                      .update = r->state.update,
                                      .max_update = r->spec->max_update,
-                                     .loss = r->evaluates ? r->valid_nll : r->last_nll,
+                                     .loss = r->evaluates ? r->state.valid_nll : r->state.last_nll,
                                      .gnorm = NAN,
                                      .encoder_cosine = j.encoder_cosine});
     return fth_fail(FTH_DIVERGED,
@@ -645,6 +714,7 @@ static void run_fini(run *r) {
     fth_dataset_free(r->valid);
     fth_dataset_free(r->train);
     fth_folder_fini(&r->folder);
+    fth_checkpoint_close(r->from);
     fth_run_log_close(&r->lines);
     free(r->checkpoints);
 }
@@ -653,12 +723,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
     fth_signals before;
-    run r = {.spec = spec,
-             .device = device,
-             .log = log,
-             .valid_nll = NAN,
-             .first_nll = NAN,
-             .lines = {.fd = -1}};
+    run r = {.spec = spec, .device = device, .log = log, .lines = {.fd = -1}};
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
     fth_err err;
     FTH_TRY_OR(err, open_data(&r), done);
@@ -673,7 +738,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     if (err != FTH_OK) goto done;
     *result = (fth_run_result){.updates = r.state.update,
                                .best_nll = r.state.best_score,
-                               .final_nll = r.valid_nll,
+                               .final_nll = r.state.valid_nll,
                                .seconds = wall(&r)};
     if (signal)
         err = fth_fail(signal == SIGTERM ? FTH_TERMINATED : FTH_STOPPED,

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static fth_err write_all(fth_run_log *log, const char *text, size_t length) {
@@ -19,6 +21,25 @@ static fth_err write_all(fth_run_log *log, const char *text, size_t length) {
     return FTH_OK;
 }
 
+/* A line that a full disk or a kill has left unfinished is taken away; pipes have none. */
+static fth_err cut_half_line(fth_run_log *log) {
+    enum { PIECE = 4096 };
+    char piece[PIECE];
+    const off_t size = lseek(log->fd, 0, SEEK_END);
+    off_t end = size > 0 ? size : 0, n = 0;
+    const char *last = NULL;
+    while (end > 0 && !last) {
+        n = end < PIECE ? end : PIECE;
+        if (pread(log->fd, piece, (size_t)n, end - n) != n)
+            return fth_fail(FTH_IO, "%s: cannot read: %s", log->path, strerror(errno));
+        last = memrchr(piece, '\n', (size_t)n);
+        end = last ? end - n + (last - piece) + 1 : end - n;
+    }
+    if (end < size && ftruncate(log->fd, end) != 0)
+        return fth_fail(FTH_IO, "%s: cannot write: %s", log->path, strerror(errno));
+    return FTH_OK;
+}
+
 fth_err fth_run_log_open(fth_run_log *log, const char *path) {
     *log = (fth_run_log){.path = strdup(path), .fd = -1};
     if (!log->path) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
@@ -29,10 +50,32 @@ fth_err fth_run_log_open(fth_run_log *log, const char *path) {
                         "%s: another training writes it; stop that one first, or use another "
                         "--save-dir",
                         path);
-    off_t size = lseek(log->fd, 0, SEEK_END);
-    char last = '\n';
-    if (size > 0 && pread(log->fd, &last, 1, size - 1) == 1 && last != '\n')
-        return write_all(log, "\n", 1);
+    return cut_half_line(log);
+}
+
+bool fth_run_log_is_ours(const fth_run_log *log) {
+    struct stat open_file, named;
+    return fstat(log->fd, &open_file) == 0 && stat(log->path, &named) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+fth_err fth_run_log_sync(fth_run_log *log) {
+    if (fsync(log->fd) == 0 || errno == EINVAL) return FTH_OK; /* EINVAL: a pipe, a device */
+    return fth_fail(FTH_IO, "%s: cannot write: %s", log->path, strerror(errno));
+}
+
+fth_err fth_run_log_has(const fth_run_log *log, const char *type, int64_t update, bool *has) {
+    char begin[96], *line = NULL;
+    size_t capacity = 0;
+    *has = false;
+    const int n =
+        snprintf(begin, sizeof begin, "{\"type\":\"%s\",\"update\":%lld,", type, (long long)update);
+    FILE *file = fopen(log->path, "re");
+    if (!file) return fth_fail(FTH_IO, "%s: cannot open: %s", log->path, strerror(errno));
+    while (!*has && getline(&line, &capacity, file) > 0)
+        *has = strncmp(line, begin, (size_t)n) == 0;
+    free(line);
+    fclose(file);
     return FTH_OK;
 }
 

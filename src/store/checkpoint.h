@@ -1,4 +1,4 @@
-/* checkpoint.h: the checkpoints of a run (CONTRACTS 1).
+/* checkpoint.h: the checkpoints of a run (doc/formats.md#a-model-folder).
  *
  * RUN/checkpoints/step-00001000/ is a model folder with optimizer.safetensors (exp_avg.NAME and
  * exp_avg_sq.NAME, F32) and state.json. RUN/checkpoints/last and best are relative symbolic links.
@@ -18,21 +18,28 @@ typedef struct fth_checkpoint_content {
     const void *const *exp_avg;    /* [model.n_tensors] first moments, float, in the order of */
     const void *const *exp_avg_sq; /*                   model.tensors; second moments */
     fth_train_state state;
+    const char *options; /* lines "key: value" of the run; NULL: none */
 } fth_checkpoint_content;
 
 /* Writes one checkpoint folder, wherever. */
 fth_err fth_checkpoint_write(const char *path, const fth_checkpoint_content *c);
 
-/* Writes step-UPDATE (replacing one of that name) and makes `last` point to it. When it fails
- * (full disk, ...) the earlier checkpoints and the links are as before. */
+/* Writes step-UPDATE, replacing one of that name: with what its state knows it appears in one step,
+ * and all else is derived from it (fth_checkpoint_settle). When it fails (full disk, ...) the earlier
+ * checkpoints are as before. */
 fth_err fth_checkpoint_save(const char *folder, const fth_checkpoint_content *c);
 
-/* Makes `best` point to step-UPDATE. */
-fth_err fth_checkpoint_mark_best(const char *folder, int64_t update);
+/* What follows from the newest whole checkpoint. */
+typedef struct fth_settled {
+    int64_t last; /* its update */
+    int64_t best; /* the update of the best; -1: there is none yet */
+    int64_t keep; /* how many of the newest to keep, beside the best; below 1: all */
+} fth_settled;
 
-/* Removes all but the newest keep checkpoints; never those that `last` and `best` point to.
- * keep below 1 keeps all. */
-fth_err fth_checkpoint_prune(const char *folder, int64_t keep);
+/* Makes the links `last` and `best` point where they must and removes what need not be kept.
+ * Checkpoints newer than `last` are damaged ones and stay as they are. After every save, and when a run
+ * starts: a process may have been killed before it came to this. */
+fth_err fth_checkpoint_settle(const char *folder, const fth_settled *s);
 
 /* Clears what a killed process left behind. To be called when a run starts. */
 fth_err fth_checkpoint_clean(const char *folder);
@@ -45,6 +52,7 @@ typedef struct fth_checkpoint {
     fth_model_dir *model;
     fth_st_file *optimizer;
     fth_train_state state;
+    char *options; /* lines "key: value" of the run; NULL: version 0.1.0 kept none */
 } fth_checkpoint;
 
 fth_err fth_checkpoint_open(const char *path, fth_checkpoint **out);

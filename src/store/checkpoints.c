@@ -58,18 +58,6 @@ fth_err fth_checkpoint_save(const char *folder, const fth_checkpoint_content *c)
     name_of(c->state.update, name);
     FTH_TRY(join(folder, name, &path));
     fth_err err = fth_checkpoint_write(path, c);
-    if (!err) err = set_link(folder, "last", name);
-    free(path);
-    return err;
-}
-
-fth_err fth_checkpoint_mark_best(const char *folder, int64_t update) {
-    char name[NAME_BYTES], *path = NULL;
-    name_of(update, name);
-    FTH_TRY(join(folder, name, &path));
-    fth_err err = fth_file_exists(path)
-                      ? set_link(folder, "best", name)
-                      : fth_fail(FTH_NOT_FOUND, "%s: is not there and cannot be the best", path);
     free(path);
     return err;
 }
@@ -130,16 +118,30 @@ static fth_err remove_one(const char *folder, int64_t update) {
     return err;
 }
 
-fth_err fth_checkpoint_prune(const char *folder, int64_t keep) {
+/* A link that is right already is not touched; one to a checkpoint that somebody has removed is not made. */
+static fth_err link_to(const char *folder, const char *link, int64_t update) {
+    char name[NAME_BYTES];
+    name_of(update, name);
+    if (linked(folder, link) == update || !fth_folder_has(folder, name)) return FTH_OK;
+    return set_link(folder, link, name);
+}
+
+static fth_err prune(const char *folder, const fth_settled *s) {
     int64_t *updates = NULL;
     size_t n = 0;
-    if (keep < 1) return FTH_OK;
-    int64_t last = linked(folder, "last"), best = linked(folder, "best");
+    if (s->keep < 1) return FTH_OK;
     fth_err err = fth_checkpoint_list(folder, &updates, &n);
-    for (size_t i = 0; !err && i + (size_t)keep < n; i++)
-        if (updates[i] != last && updates[i] != best) err = remove_one(folder, updates[i]);
+    while (n > 0 && updates[n - 1] > s->last) n--;
+    for (size_t i = 0; !err && i + (size_t)s->keep < n; i++)
+        if (updates[i] != s->best) err = remove_one(folder, updates[i]);
     free(updates);
     return err;
+}
+
+fth_err fth_checkpoint_settle(const char *folder, const fth_settled *s) {
+    FTH_TRY(link_to(folder, "last", s->last));
+    if (s->best >= 0) FTH_TRY(link_to(folder, "best", s->best));
+    return prune(folder, s);
 }
 
 fth_err fth_checkpoint_clean(const char *folder) {

@@ -1,4 +1,5 @@
-/* config.h: reads and writes config.json, the description of a model (CONTRACTS 1.1). */
+/* config.h: reads and writes config.json, the description of a model (doc/formats.md#configjson).
+ */
 #ifndef FTH_STORE_CONFIG_JSON_H
 #define FTH_STORE_CONFIG_JSON_H
 
@@ -20,5 +21,8 @@ fth_err fth_config_print(const fth_config *c, fth_str *out);
 /* The first key, in the order of the file, in which two valid configs differ; step does not count.
  * NULL: they describe the same model. */
 const char *fth_config_difference(const fth_config *a, const fth_config *b);
+
+/* FTH_BAD_CONFIG where they differ, step aside: "heads is 2 in WHERE, now it is 4". */
+fth_err fth_config_expect(const fth_config *was, const char *where, const fth_config *now);
 
 #endif

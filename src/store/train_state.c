@@ -19,30 +19,46 @@ static const struct key_row {
     const char *key;
     key_type type;
     size_t offset;
+    int newer; /* files of version 0.1.0 have none of these */
 } keys[] = {
-    {"version", TEXT, AT(version)},
-    {"update", COUNTER, AT(update)},
-    {"epoch", COUNTER, AT(epoch)},
-    {"position", COUNTER, AT(position)},
-    {"window", COUNTER, AT(window)},
-    {"batch", COUNTER, AT(batch)},
-    {"seed", SEED, AT(seed)},
-    {"rng_counter", COUNTER, AT(rng_counter)},
-    {"best_score", REAL, AT(best_score)},
-    {"best_update", COUNTER, AT(best_update)},
-    {"patience", COUNTER, AT(patience)},
-    {"loss_scale", REAL, AT(loss_scale)},
-    {"alpha", REAL, AT(alpha)},
-    {"tokens", COUNTER, AT(tokens)},
-    {"wall", REAL, AT(wall)},
-    {"data_hash", HASH, AT(data_hash)},
+    {"version", TEXT, AT(version), 0},
+    {"update", COUNTER, AT(update), 0},
+    {"epoch", COUNTER, AT(epoch), 0},
+    {"position", COUNTER, AT(position), 0},
+    {"window", COUNTER, AT(window), 0},
+    {"batch", COUNTER, AT(batch), 0},
+    {"seed", SEED, AT(seed), 0},
+    {"rng_counter", COUNTER, AT(rng_counter), 0},
+    {"best_score", REAL, AT(best_score), 0},
+    {"best_update", COUNTER, AT(best_update), 0},
+    {"patience", COUNTER, AT(patience), 0},
+    {"loss_scale", REAL, AT(loss_scale), 0},
+    {"alpha", REAL, AT(alpha), 0},
+    {"tokens", COUNTER, AT(tokens), 0},
+    {"wall", REAL, AT(wall), 0},
+    {"data_hash", HASH, AT(data_hash), 0},
+    {"validated", COUNTER, AT(validated), 1},
+    {"valid_nll", REAL, AT(valid_nll), 1},
+    {"first_nll", REAL, AT(first_nll), 1},
+    {"last_nll", REAL, AT(last_nll), 1},
+    {"log_loss", REAL, AT(log_loss), 1},
+    {"log_nll", REAL, AT(log_nll), 1},
+    {"log_gnorm", REAL, AT(log_gnorm), 1},
+    {"log_tokens", COUNTER, AT(log_tokens), 1},
+    {"log_updates", COUNTER, AT(log_updates), 1},
 };
 
-enum { N_KEYS = COUNT(keys) + 2 }; /* files and crc32 too */
+enum { N_MORE = 2 }; /* files and crc32 */
 
 fth_train_state fth_train_state_default(void) {
-    return (fth_train_state){
-        .version = FATHOM_VERSION, .epoch = 1, .best_score = NAN, .loss_scale = 1.0, .alpha = 1.0};
+    return (fth_train_state){.version = FATHOM_VERSION,
+                             .epoch = 1,
+                             .best_score = NAN,
+                             .loss_scale = 1.0,
+                             .alpha = 1.0,
+                             .valid_nll = NAN,
+                             .first_nll = NAN,
+                             .last_nll = NAN};
 }
 
 static json_t *value_of(const struct key_row *row, const fth_train_state *s) {
@@ -84,12 +100,33 @@ static char *sum_place(char *text, size_t length) {
     return memcmp(digits + SUM_DIGITS, last_key + tail - AFTER_SUM, AFTER_SUM) ? NULL : digits;
 }
 
+/* {"key": "value"} of lines "key: value"; NULL when out of memory. */
+static json_t *options_value(const char *lines) {
+    json_t *object = json_object();
+    for (const char *line = lines; *line && object;) {
+        const size_t length = strcspn(line, "\n");
+        const char *colon = memchr(line, ':', length);
+        if (colon && line[0] != '#' && colon[1] == ' ') {
+            const size_t name = (size_t)(colon - line);
+            json_t *value = json_stringn(colon + 2, length - name - 2);
+            if (json_object_setn_new(object, line, name, value) != 0) {
+                json_decref(object);
+                object = NULL;
+            }
+        }
+        line += length + (line[length] == '\n');
+    }
+    return object;
+}
+
 /* Everything but the sum itself; NULL when out of memory. */
-static json_t *root_of(const fth_train_state *s, const fth_file_sums *sums) {
+static json_t *root_of(const fth_train_state *s, const char *options, const fth_file_sums *sums) {
     json_t *root = json_object();
     int failed = 0;
     for (size_t i = 0; i < COUNT(keys) && !failed; i++)
         failed = json_object_set_new(root, keys[i].key, value_of(&keys[i], s)) != 0;
+    if (!failed && options)
+        failed = json_object_set_new(root, "options", options_value(options)) != 0;
     if (!failed) failed = json_object_set_new(root, "files", files_value(sums)) != 0;
     if (!failed) failed = json_object_set_new(root, "crc32", json_string("00000000")) != 0;
     if (!failed) return root;
@@ -97,10 +134,11 @@ static json_t *root_of(const fth_train_state *s, const fth_file_sums *sums) {
     return NULL;
 }
 
-fth_err fth_train_state_print(const fth_train_state *s, const fth_file_sums *sums, fth_str *out) {
+fth_err fth_train_state_print(const fth_train_state *s, const char *options,
+                              const fth_file_sums *sums, fth_str *out) {
     char sum[SUM_DIGITS + 1];
     size_t begin = out->length;
-    json_t *root = root_of(s, sums);
+    json_t *root = root_of(s, options, sums);
     fth_err err = fth_json_write(root, 2, out);
     json_decref(root);
     if (!err) err = fth_str_add(out, "\n", 1);
@@ -167,6 +205,23 @@ static fth_err read_files(json_t *files, fth_file_sums *sums) {
     return FTH_OK;
 }
 
+/* The lines again. */
+static fth_err read_options(json_t *options, fth_str *lines) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(options))
+        return fth_fail(FTH_BAD_INPUT, "options is %s: it must be an object",
+                        fth_json_shown(options).text);
+    json_object_foreach(options, key, value) {
+        const char *text = json_string_value(value);
+        if (!text)
+            return fth_fail(FTH_BAD_INPUT, "%.40s in options is %s: it must be a string", key,
+                            fth_json_shown(value).text);
+        FTH_TRY(fth_str_addf(lines, "%s: %s\n", key, text));
+    }
+    return FTH_OK;
+}
+
 /* Leaves zeros in the place of the sum. */
 static fth_err check_sum(char *text, size_t length) {
     char noted[SUM_DIGITS + 1] = "", found[SUM_DIGITS + 1], *place = sum_place(text, length);
@@ -181,38 +236,54 @@ static fth_err check_sum(char *text, size_t length) {
     return FTH_OK;
 }
 
-static fth_err read_root(json_t *root, fth_train_state *s, fth_file_sums *sums) {
+static fth_err read_root(json_t *root, fth_train_state *s, fth_str *options, fth_file_sums *sums) {
     if (!json_is_object(root)) return fth_fail(FTH_BAD_INPUT, "must be a JSON object");
-    for (size_t i = 0; i < COUNT(keys); i++)
+    const int older = !json_object_get(root, "validated");
+    size_t n = N_MORE;
+    *s = fth_train_state_default();
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (older && keys[i].newer) continue;
         FTH_TRY(read_key(&keys[i], json_object_get(root, keys[i].key), s));
+        n++;
+    }
+    /* the older program saved a checkpoint only after its validation */
+    if (older && !isnan(s->best_score)) s->validated = s->update;
     FTH_TRY(read_files(json_object_get(root, "files"), sums));
-    if (json_object_size(root) != N_KEYS)
-        return fth_fail(FTH_BAD_INPUT, "has %zu keys, but must have %d", json_object_size(root),
-                        N_KEYS);
+    if (json_object_get(root, "options")) {
+        FTH_TRY(read_options(json_object_get(root, "options"), options));
+        n++;
+    }
+    if (json_object_size(root) != n)
+        return fth_fail(FTH_BAD_INPUT, "has %zu keys, but must have %zu", json_object_size(root),
+                        n);
     return FTH_OK;
 }
 
 static fth_err parse(const char *path, char *text, size_t length, fth_train_state *s,
-                     fth_file_sums *sums) {
+                     fth_str *options, fth_file_sums *sums) {
     json_t *root = NULL;
     fth_err err = check_sum(text, length);
     if (err) return fth_fail_in(err, "%s", path);
     FTH_TRY(fth_json_parse(path, text, length, &root));
-    err = read_root(root, s, sums);
+    err = read_root(root, s, options, sums);
     json_decref(root);
     return err ? fth_fail_in(err, "%s", path) : FTH_OK;
 }
 
-fth_err fth_train_state_read(const char *path, fth_train_state *s, fth_file_sums *sums) {
+fth_err fth_train_state_read(const char *path, fth_train_state *s, char **options,
+                             fth_file_sums *sums) {
     char *text = NULL;
     size_t length = 0;
     fth_train_state state = {0};
     fth_file_sums files = {0};
+    fth_str lines = {0};
     FTH_TRY(fth_file_read(path, &text, &length));
-    fth_err err = parse(path, text, length, &state, &files);
+    fth_err err = parse(path, text, length, &state, &lines, &files);
     free(text);
+    if (err || !options) fth_str_fini(&lines);
     if (err) return err;
     *s = state;
+    if (options) *options = lines.text;
     if (sums) *sums = files;
     return FTH_OK;
 }

@@ -39,7 +39,7 @@ typedef struct fth_cpu {
     fth_device base;
     const fth_cpu_table *table;
     const char *isa; /* that was asked for; NULL: the best */
-    fth_pool *pool;
+    fth_cpu_pool *pool;
     const fth_cpu_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: not used */
     const fth_cpu_pairs_path *parts; /* tiles for floats in parts of bf16; NULL: not used */
     const fth_int8_path *int8; /* how weights of 8 bits are multiplied; NULL: weights stay whole */

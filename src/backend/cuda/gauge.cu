@@ -71,7 +71,7 @@ __device__ void finish(const board &to, double a, double b) {
     to.out[1] = (float)(to.root[1] ? sqrt(total.y) : total.y);
 }
 
-template <class T> struct watch_args {
+template <class T> struct gauge_args {
     const T *x, *f;
     int64_t ld_x, ld_f;
     int width;
@@ -84,7 +84,7 @@ template <class T> struct watch_args {
 
 /* Three sums over a row, in every lane of the warp: x x, f f, x f; coefficients included. */
 template <class T>
-__device__ void row_sums(const watch_args<T> &w, int64_t row, float sums[3], int *nonzero) {
+__device__ void row_sums(const gauge_args<T> &w, int64_t row, float sums[3], int *nonzero) {
     float x[8], f[8];
     const bool ratio = w.what == FTH_GAUGE_RATIO;
     sums[0] = sums[1] = sums[2] = 0.0f;
@@ -113,7 +113,7 @@ __device__ void row_sums(const watch_args<T> &w, int64_t row, float sums[3], int
 
 /* The square of a row whose sum in floats vanished or overflowed: gradients that fade on their way down a deep
  * stack go below 1e-19. In every lane of the warp. */
-template <class T> __device__ double exact_square(const watch_args<T> &w, int64_t row) {
+template <class T> __device__ double exact_square(const gauge_args<T> &w, int64_t row) {
     double sum = 0;
     for (int c = threadIdx.x % 32; c < w.width; c += 32) {
         const double x = to_float(w.x[row * w.ld_x + c]);
@@ -123,14 +123,14 @@ template <class T> __device__ double exact_square(const watch_args<T> &w, int64_
 }
 
 template <class T> struct watch_jobs {
-    watch_args<T> job[GAUGE_JOBS];
+    gauge_args<T> job[GAUGE_JOBS];
     board to[GAUGE_JOBS];
 };
 
 template <class T>
 __global__ void __launch_bounds__(GAUGE_THREADS)
     watch_rows(const __grid_constant__ watch_jobs<T> jobs) {
-    const watch_args<T> &w = jobs.job[blockIdx.y];
+    const gauge_args<T> &w = jobs.job[blockIdx.y];
     const int64_t rows = rows_now(w.step, w.rows);
     double a = 0, b = 0;
     for (int64_t row = blockIdx.x * GAUGE_WARPS + threadIdx.x / 32; row < rows;
@@ -155,9 +155,9 @@ __global__ void __launch_bounds__(GAUGE_THREADS)
     finish(jobs.to[blockIdx.y], a, b);
 }
 
-template <class T> watch_args<T> job_of(const fth_cuda_call *c) {
+template <class T> gauge_args<T> job_of(const fth_cuda_call *c) {
     const fth_tensor *x = in_of(c, GAUGE_X), *f = in_of(c, GAUGE_F);
-    watch_args<T> w = {};
+    gauge_args<T> w = {};
     w.x = (const T *)x->data;
     w.f = f ? (const T *)f->data : nullptr;
     w.ld_x = x->ld;

@@ -1,4 +1,5 @@
-/* activation.c: y = act(x); dx = dy * act'(saved) (METHODS A.2; GELU in its erf form). */
+/* activation.c: y = act(x); dx = dy * act'(saved) (doc/mathematics.md#sub-layers; GELU in its erf
+ * form). */
 #include "backend/ref/ref.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@ double fth_ref_act(fth_act act, double x) {
     switch (act) {
     case FTH_ACT_RELU: return x < 0 ? 0 : x; /* a NaN stays one */
     case FTH_ACT_GELU: return x * normal_cdf(x);
+    case FTH_ACT_TANH: return tanh(x);
     default: return x;
     }
 }
@@ -21,6 +23,7 @@ double fth_ref_act_slope(fth_act act, double saved) {
     case FTH_ACT_RELU: return saved > 0 ? 1 : 0;
     case FTH_ACT_GELU:
         return normal_cdf(saved) + saved * exp(-0.5 * saved * saved) / sqrt(2 * M_PI);
+    case FTH_ACT_TANH: return 1 - saved * saved;
     default: return 1;
     }
 }

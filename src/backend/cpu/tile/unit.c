@@ -213,7 +213,7 @@ static void loop_part(const fth_team *team, void *context) {
 
 /* Rounds per second of all threads. A thread's time on its core is what counts, so that other work on
  * the machine does not make the units look slower. */
-static double rate_of(timing *t, fth_pool *pool, int threads) {
+static double rate_of(timing *t, fth_cpu_pool *pool, int threads) {
     fth_pool_run(pool, loop_part, t);
     double rate = 0;
     for (int i = 0; i < threads; i++) rate += (double)t->rounds / t->seconds[i];
@@ -227,7 +227,7 @@ fth_err fth_cpu_unit_peak(fth_cpu_unit unit, int threads, double *out) {
     const double wanted = 2e-3; /* seconds of a try */
     if (threads > MAX_THREADS)
         return fth_fail(FTH_USAGE, "--threads %d: at most %d here", threads, MAX_THREADS);
-    fth_pool *pool;
+    fth_cpu_pool *pool;
     FTH_TRY(fth_pool_new(threads, &pool));
     timing t = {.loop = units[unit].loop, .rounds = 1000};
     while (rate_of(&t, pool, threads) * wanted > (double)(t.rounds * threads)) t.rounds *= 2;
