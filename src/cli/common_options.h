@@ -43,6 +43,11 @@ FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
 
 #define MODEL_OPTIONS(X)                                                                           \
     X(CHOICE, arch, "encdec", FTH_CHOICES("encdec|enc|dec"), "stacks of the model")                \
+    X(CHOICE, head, "auto",                                                                        \
+      FTH_CHOICES("auto|next-token|masked-token|class|regression|token-class"),                    \
+      "what an encoder (--arch enc) predicts; auto: by the data set")                              \
+    X(CHOICE, pool, "first", FTH_CHOICES("first|mean"),                                            \
+      "what stands for a sample: its first row, or the mean")                                      \
     X(STR, method, FTH_DEFAULT_METHOD, FTH_SHOWN_AS("ID"), "see fathom methods")                   \
     X(LIST, method_option, "", FTH_SHOWN_AS("K=V"), "option of the method")                        \
     X(I64, encoder_layers, "6", FTH_RANGE(1, 100000), "layers of the encoder")                     \

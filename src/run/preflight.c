@@ -51,9 +51,6 @@ static fth_err no_memory(void) {
 /* The configuration for made-up sentences. */
 static fth_err made_up_config(const flight *f, fth_config *c) {
     *c = f->spec->config;
-    if (c->arch == FTH_ENC)
-        return fth_fail(FTH_USAGE, "--arch enc: training is not offered for encoder-only models; "
-                                   "use encdec or dec");
     c->src_vocab = c->arch == FTH_ENCDEC ? f->vocab : 0;
     c->tgt_vocab = f->vocab;
     return FTH_OK;
@@ -71,6 +68,8 @@ static int64_t longest(const flight *f) {
 static fth_err open_run(flight *f) {
     const fth_run_spec *s = f->spec;
     fth_config config;
+    if (s->config.arch == FTH_ENC)
+        return fth_fail(FTH_USAGE, "--arch enc: preflight looks at encdec and dec models");
     if (s->restore_file[0])
         return fth_fail(FTH_USAGE,
                         "--restore-file %s: preflight looks at a fresh model, leave it "
@@ -80,7 +79,8 @@ static fth_err open_run(flight *f) {
         FTH_TRY(fth_folder_open(&f->folder, s->data));
         FTH_TRY(fth_folder_split(&f->folder, FTH_TRAIN, &f->train));
         FTH_TRY(fth_run_config(s, &f->folder, f->train, &config));
-        FTH_TRY(fth_run_batcher(s, f->train, &f->batcher));
+        const fth_item_spec item = {0};
+        FTH_TRY(fth_run_batcher(s, f->train, &item, &f->batcher));
     } else {
         FTH_TRY(made_up_config(f, &config));
     }

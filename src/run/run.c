@@ -18,6 +18,7 @@
 #include "run/failure.h"
 #include "train/evaluate.h"
 #include "run/health.h"
+#include "run/run_encoder.h"
 #include "run/save.h"
 #include "train/profile.h"
 #include "run/run_log.h"
@@ -35,6 +36,7 @@ typedef struct run {
     fth_checkpoint *from; /* what it goes on from, until it is loaded; NULL: nothing */
     fth_folder folder;
     fth_dataset *train, *valid;
+    fth_run_items items; /* of an encoder */
     fth_batcher *batcher;
     fth_prefetch *prefetch;
     fth_verify *verify; /* reads the data to its end beside the first updates */
@@ -77,9 +79,8 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
         return fth_fail(FTH_BAD_INPUT,
                         "%s: has one side, --arch encdec needs source and target; use --arch dec",
                         spec->data);
-    if (c->arch == FTH_ENC)
-        return fth_fail(FTH_USAGE, "--arch enc: training from a data set is not offered for "
-                                   "encoder-only models; use encdec or dec");
+    if (c->arch != FTH_ENC && data->images)
+        return fth_fail(FTH_USAGE, "%s: has pictures; use --arch enc", spec->data);
     c->src_vocab = c->arch == FTH_ENCDEC ? src->vocab : 0;
     c->tgt_vocab = tgt->vocab;
     if (c->arch == FTH_ENCDEC && folder->separate && c->share == FTH_SHARE_ALL)
@@ -91,18 +92,26 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
     c->pad = tgt->special.pad;
     c->eos = tgt->special.eos;
     c->unk = tgt->special.unk;
+    if (c->arch == FTH_ENC) FTH_TRY(fth_run_encoder_config(spec, data, c));
     if (spec->block > c->max_positions)
         return fth_fail(FTH_USAGE, "blocks of %lld tokens are longer than --max-positions %d",
                         (long long)spec->block, c->max_positions);
     return FTH_OK;
 }
 
-fth_err fth_run_batcher(const fth_run_spec *s, const fth_dataset *data, fth_batcher **out) {
-    fth_batch_options options = {.max_tokens = (int32_t)s->max_tokens,
+/* Labelled sentences and pictures are no blocks. */
+static int32_t block_of(const fth_run_spec *s, const fth_item_spec *item) {
+    return item->encoder && !item->masking ? 0 : (int32_t)s->block;
+}
+
+fth_err fth_run_batcher(const fth_run_spec *s, const fth_dataset *data, const fth_item_spec *item,
+                        fth_batcher **out) {
+    fth_batch_options options = {.item = *item,
+                                 .max_tokens = (int32_t)s->max_tokens,
                                  .max_length = s->config.max_positions,
                                  .strict = s->strict,
                                  .seed = s->recipe.seed,
-                                 .block = (int32_t)s->block};
+                                 .block = block_of(s, item)};
     return fth_batcher_new(data, &options, out);
 }
 
@@ -116,17 +125,19 @@ static fth_err open_data(run *r) {
                         "--patience %lld: needs validations, and %s has no split 'valid'",
                         (long long)s->patience, s->data);
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
-    return fth_run_batcher(s, r->train, &r->batcher);
+    return FTH_OK;
 }
 
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid) {
-    if (spec->block > 0) return spec->block;
+    const bool labelled = spec->config.arch == FTH_ENC && train->labels && !train->images;
+    if (spec->block > 0 && !labelled && !train->images) return spec->block;
     int64_t most = 0;
     const fth_dataset *sets[2] = {train, valid};
     for (int i = 0; i < 2; i++)
         for (int s = 0; sets[i] && s < sets[i]->n_sides; s++)
-            if (sets[i]->side[s].longest + 1 > most) most = sets[i]->side[s].longest + 1;
+            if (sets[i]->side[s].longest + 1 + labelled > most)
+                most = sets[i]->side[s].longest + 1 + labelled;
     if (most > spec->config.max_positions) most = spec->config.max_positions;
     return most < spec->max_tokens ? most : spec->max_tokens;
 }
@@ -141,14 +152,15 @@ static fth_err open_model(run *r) {
     const fth_method *method = fth_method_find(config.method);
     if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
         method->settle(&config);
-    return fth_model_init(&r->model, &config);
+    FTH_TRY(fth_model_init(&r->model, &config));
+    FTH_TRY(fth_run_items_init(&r->items, r->spec, &r->folder, r->train, &r->model.config));
+    return fth_run_batcher(r->spec, r->train, &r->items.train, &r->batcher);
 }
 
 static fth_err open_programs(run *r, int64_t budget) {
     const fth_run_spec *s = r->spec;
-    bool has_src = r->model.config.arch == FTH_ENCDEC;
-    fth_trainer_spec size = {.src_tokens = has_src ? s->max_tokens : 0,
-                             .tgt_tokens = s->max_tokens,
+    fth_trainer_spec size = {.src_tokens = r->model.config.arch != FTH_DEC ? s->max_tokens : 0,
+                             .tgt_tokens = r->model.config.arch != FTH_ENC ? s->max_tokens : 0,
                              .max_len = longest(r),
                              .memory_budget = budget,
                              .early = fth_can_update_early(&s->recipe, s->update_freq)};
@@ -197,7 +209,7 @@ static fth_err open_within_budget(run *r) {
 
 static fth_err open_device_side(run *r) {
     const fth_run_spec *s = r->spec;
-    bool has_src = r->model.config.arch == FTH_ENCDEC;
+    const bool has_src = r->model.config.arch != FTH_DEC;
     size_t n = (size_t)s->update_freq;
     FTH_TRY(fth_batch_memory_check(s, s->update_freq));
     FTH_TRY(open_within_budget(r));
@@ -496,7 +508,9 @@ static fth_err log_train(run *r) {
 
 static fth_err validate(run *r) {
     fth_eval eval;
-    fth_eval_spec spec = {.update = r->state.update, .block = (int32_t)r->spec->block};
+    fth_eval_spec spec = {.update = r->state.update,
+                          .block = block_of(r->spec, &r->items.valid),
+                          .item = &r->items.valid};
     FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
     r->state.valid_nll = eval.nll;
     const bool improved = !(eval.nll >= r->state.best_score);
@@ -704,6 +718,7 @@ static void run_fini(run *r) {
     fth_verify_free(r->verify);
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
+    fth_run_items_fini(&r->items);
     close_programs(r);
     for (int64_t i = 0; r->stores && i < r->spec->update_freq; i++)
         fth_batch_store_fini(&r->stores[i]);
