@@ -192,8 +192,8 @@ static void fill_picture(const fth_items *items, int64_t i, int64_t epoch,
     if (items->spec.augment)
         fth_augment_apply(items->spec.augment, epoch, i, f->channels, f->height, f->width, picture,
                           changed);
-    fth_cut_patches(items->spec.augment ? changed : picture, f->channels, f->height, f->width, f->patch,
-                to->numbers);
+    fth_cut_patches(items->spec.augment ? changed : picture, f->channels, f->height, f->width,
+                    f->patch, to->numbers);
     if (items->spec.masked > 0) mask_patches(items, i, epoch, to);
 }
 

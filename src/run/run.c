@@ -75,12 +75,12 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
                        fth_config *c) {
     const fth_data_side *tgt = &data->side[data->n_sides - 1], *src = &data->side[0];
     *c = spec->config;
+    if (c->arch != FTH_ENC && data->images)
+        return fth_fail(FTH_USAGE, "%s: has pictures; use --arch enc", spec->data);
     if (c->arch == FTH_ENCDEC && data->n_sides != 2)
         return fth_fail(FTH_BAD_INPUT,
                         "%s: has one side, --arch encdec needs source and target; use --arch dec",
                         spec->data);
-    if (c->arch != FTH_ENC && data->images)
-        return fth_fail(FTH_USAGE, "%s: has pictures; use --arch enc", spec->data);
     c->src_vocab = c->arch == FTH_ENCDEC ? src->vocab : 0;
     c->tgt_vocab = tgt->vocab;
     if (c->arch == FTH_ENCDEC && folder->separate && c->share == FTH_SHARE_ALL)
