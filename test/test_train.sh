@@ -53,6 +53,12 @@ expect 0 $train --save-dir judged --max-update 14 --validate-interval-updates 10
 [ "$(grep -c '"valid"' judged/log.jsonl)" -eq 2 ] || fail "a finished run was validated again"
 [ "$(wc -l < judged/log.jsonl)" -eq $((lines + 2)) ] || fail "a finished run did more than begin and end"
 
+# ---- patience: that many validations without a better score, and no more ----
+expect 0 $train --save-dir patient --lr 1e-30 --warmup-updates 0 --patience 2 --validate-interval-updates 3
+# only the method's steps change it: the last better score is that of update 21
+grep -q '"best_update": *21,' patient/checkpoints/last/state.json || fail "$(grep best_update patient/checkpoints/last/state.json)"
+grep -q '"update": *27,' patient/checkpoints/last/state.json || fail "--patience 2: $(grep '"update"' patient/checkpoints/last/state.json)"
+
 # ---- a limit that the run is beyond ----
 expect 0 $train --save-dir judged --max-update 9 --validate-interval-updates 10
 grep -q 'judged is already at update 14, beyond --max-update 9; nothing is left to train' err ||
