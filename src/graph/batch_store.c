@@ -149,14 +149,29 @@ fth_err fth_batch_store_rows(fth_batch_store *s, fth_side side, int32_t n_sent,
     return FTH_OK;
 }
 
-fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
-                                const float *data, const int32_t *masked) {
+static fth_err set_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
+                           int32_t per_sentence, fth_packed_numbers numbers) {
     if (n_sent > s->max_sent)
         return fth_fail(FTH_FAILED, "a batch of %d sentences does not fit into %d", n_sent,
                         s->max_sent);
-    for (int32_t i = 0; i <= n_sent; i++) s->number_offsets[i] = i * rows;
-    s->batch.input = (fth_packed_numbers){n_sent * rows, width, data, s->number_offsets, masked};
+    for (int32_t i = 0; i <= n_sent; i++)
+        s->number_offsets[i] = offsets ? offsets[i] : i * per_sentence;
+    numbers.rows = s->number_offsets[n_sent];
+    numbers.offsets = s->number_offsets;
+    s->batch.input = numbers;
     return FTH_OK;
+}
+
+fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
+                                int32_t width, const float *data, const int32_t *masked) {
+    return set_numbers(s, n_sent, offsets, 0,
+                       (fth_packed_numbers){.width = width, .data = data, .masked = masked});
+}
+
+fth_err fth_batch_store_pictures(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
+                                 const float *data, const int32_t *masked) {
+    return set_numbers(s, n_sent, NULL, rows,
+                       (fth_packed_numbers){.width = width, .data = data, .masked = masked});
 }
 
 void fth_batch_store_labels(fth_batch_store *s, const int32_t *labels, const float *values) {
