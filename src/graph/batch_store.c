@@ -167,19 +167,36 @@ static fth_err number_room(fth_batch_store *s, int64_t n) {
                : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %lld numbers", (long long)n);
 }
 
-fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
-                                const float *data, const int32_t *masked) {
-    if (n_sent > s->max_sent)
-        return fth_fail(FTH_FAILED, "a batch of %d sentences does not fit into %d", n_sent,
-                        s->max_sent);
-    const size_t all = (size_t)n_sent * (size_t)rows;
-    FTH_TRY(number_room(s, (int64_t)all * width + 1));
-    memcpy(s->numbers, data, sizeof *data * all * (size_t)width);
-    if (masked) memcpy(s->masked, masked, sizeof *masked * all);
-    for (int32_t i = 0; i <= n_sent; i++) s->number_offsets[i] = i * rows;
-    s->batch.input = (fth_packed_numbers){n_sent * rows, width, s->numbers, s->number_offsets,
+/* Copies rows whose offsets are there. */
+static fth_err keep_numbers(fth_batch_store *s, int32_t n_sent, int32_t width, const float *data,
+                            const int32_t *masked) {
+    const int32_t rows = s->number_offsets[n_sent];
+    FTH_TRY(number_room(s, (int64_t)rows * width + 1));
+    memcpy(s->numbers, data, sizeof *data * (size_t)rows * (size_t)width);
+    if (masked) memcpy(s->masked, masked, sizeof *masked * (size_t)rows);
+    s->batch.input = (fth_packed_numbers){rows, width, s->numbers, s->number_offsets,
                                           masked ? s->masked : NULL};
     return FTH_OK;
+}
+
+static fth_err check_sentences(const fth_batch_store *s, int32_t n_sent) {
+    if (n_sent <= s->max_sent) return FTH_OK;
+    return fth_fail(FTH_FAILED, "a batch of %d sentences does not fit into %d", n_sent,
+                    s->max_sent);
+}
+
+fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
+                                int32_t width, const float *data, const int32_t *masked) {
+    FTH_TRY(check_sentences(s, n_sent));
+    memcpy(s->number_offsets, offsets, sizeof *offsets * (size_t)(n_sent + 1));
+    return keep_numbers(s, n_sent, width, data, masked);
+}
+
+fth_err fth_batch_store_pictures(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
+                                 const float *data, const int32_t *masked) {
+    FTH_TRY(check_sentences(s, n_sent));
+    for (int32_t i = 0; i <= n_sent; i++) s->number_offsets[i] = i * rows;
+    return keep_numbers(s, n_sent, width, data, masked);
 }
 
 void fth_batch_store_labels(fth_batch_store *s, const int32_t *labels, const float *values) {

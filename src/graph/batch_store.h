@@ -42,10 +42,12 @@ fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
                              const int32_t *offsets, const int32_t *ids, const int32_t *targets,
                              int32_t vocab);
 
-/* Rows of numbers, as many for each of n_sent sentences; and labels or values of the n_sent sentences of the batch.
- * NULL: there are none. */
-fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
-                                const float *data, const int32_t *masked);
+/* Rows of numbers, which are copied: offsets [n_sent + 1] says which are a sentence's; pictures have as many
+ * each. And labels or values of the n_sent sentences of the batch. NULL: there are none. */
+fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
+                                int32_t width, const float *data, const int32_t *masked);
+fth_err fth_batch_store_pictures(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
+                                 const float *data, const int32_t *masked);
 void fth_batch_store_labels(fth_batch_store *s, const int32_t *labels, const float *values);
 
 #endif
