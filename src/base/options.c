@@ -258,6 +258,12 @@ bool fth_option_was_set(const fth_option_group *groups, size_t n, const char *fi
     return g && g->set && g->set[i];
 }
 
+void fth_option_give(const fth_option_group *groups, size_t n, const char *field) {
+    size_t i;
+    const fth_option_group *g = group_of(groups, n, field, &i);
+    if (g && g->set) g->set[i] = true;
+}
+
 const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field) {
     size_t i;
     const fth_option_group *g = group_of(groups, n, field, &i);

@@ -90,7 +90,8 @@ static fth_err open_run(flight *f) {
                                  .tgt_tokens = s->max_tokens,
                                  .max_len = longest(f),
                                  .memory_budget = s->memory_budget,
-                                 .early = fth_can_update_early(&s->recipe, s->update_freq)};
+                                 .batches = s->update_freq,
+                                 .early = fth_can_update_early(&s->recipe, s->update_freq, 1)};
     return FTH_OK;
 }
 
@@ -110,7 +111,7 @@ static fth_err plan_bytes(flight *f) {
     if (how.norms_again) err = fth_graph_thrift(&graph, (fth_thrift){0});
     if (err == FTH_OK) err = fth_plan_make(&graph, &how, &plan);
     f->out->activation_bytes = plan.bytes + fth_program_bytes_beside(f->device, &graph, capacity);
-    f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.early ? early.grads : n, true);
+    f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.early ? early.grads : n, n);
     fth_plan_fini(&plan);
     fth_early_fini(&early);
     fth_graph_fini(&graph);

@@ -21,6 +21,7 @@
 #include "train/profile.h"
 #include "train/run_log.h"
 #include "train/run_options.h"
+#include "train/run_ranks.h"
 #include "train/signals.h"
 #include "train/weights.h"
 
@@ -65,6 +66,11 @@ static double now(void) {
 
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for a run");
+}
+
+/* Of several ranks one writes, and says what is to be said. */
+static bool writes(const run *r) {
+    return fth_rank(r->spec->ranks) == 0;
 }
 
 /* ---- opening ---- */
@@ -147,11 +153,14 @@ static fth_err open_model(run *r) {
 static fth_err open_programs(run *r, int64_t budget) {
     const fth_run_spec *s = r->spec;
     bool has_src = r->model.config.arch == FTH_ENCDEC;
-    fth_trainer_spec size = {.src_tokens = has_src ? s->max_tokens : 0,
-                             .tgt_tokens = s->max_tokens,
-                             .max_len = longest(r),
-                             .memory_budget = budget,
-                             .early = fth_can_update_early(&s->recipe, s->update_freq)};
+    fth_trainer_spec size = {
+        .src_tokens = has_src ? s->max_tokens : 0,
+        .tgt_tokens = s->max_tokens,
+        .max_len = longest(r),
+        .memory_budget = budget,
+        .batches = s->update_freq,
+        .ranks = s->ranks,
+        .early = fth_can_update_early(&s->recipe, s->update_freq, fth_rank_count(s->ranks))};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
@@ -294,7 +303,6 @@ static fth_err resume(run *r, const fth_checkpoint *c) {
                                  .window = c->state.window,
                                  .batch = c->state.batch,
                                  .index = c->state.position};
-    FTH_TRY(fth_keep_load(c, &r->trainer));
     fth_log_info(r->log, "resuming %s at update %lld", r->spec->save_dir,
                  (long long)r->state.update);
     return FTH_OK;
@@ -325,18 +333,33 @@ static void warn_of_limit(run *r) {
     warn(r, text);
 }
 
+/* Rank 0 finds out where the run stands; *c is NULL where it begins. */
+static fth_err find_start(run *r, fth_checkpoint **c) {
+    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
+    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, c);
+    if (err == FTH_OK) return resume(r, *c);
+    return err == FTH_NOT_FOUND ? start_fresh(r) : err;
+}
+
+/* The others get it from there. */
+static fth_err share_start(run *r, const fth_checkpoint *c) {
+    fth_ranks *ranks = r->spec->ranks;
+    bool resumes = c != NULL;
+    FTH_TRY(fth_ranks_broadcast(ranks, &resumes, sizeof resumes));
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->state, sizeof r->state));
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->position, sizeof r->position));
+    return resumes ? fth_keep_load(c, &r->trainer) : fth_keep_spread(&r->trainer);
+}
+
 static fth_err start(run *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
     r->state.data_hash = fth_folder_hash(&r->folder);
     r->position = FTH_FIRST_POSITION;
-    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
     fth_checkpoint *c = NULL;
-    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, &c);
-    if (err == FTH_OK)
-        err = resume(r, c);
-    else if (err == FTH_NOT_FOUND)
-        err = start_fresh(r);
+    fth_err err = writes(r) ? find_start(r, &c) : FTH_OK;
+    err = fth_ranks_agree(r->spec->ranks, err);
+    if (err == FTH_OK) err = share_start(r, c);
     fth_checkpoint_close(c);
     if (err != FTH_OK) return err;
     r->wall_before = r->state.wall;
@@ -353,6 +376,7 @@ static fth_err start(run *r) {
 static fth_err open_folder(run *r) {
     if (!r->spec->save_dir[0]) return fth_fail(FTH_USAGE, "--save-dir: must name a folder");
     r->checkpoints = fth_strdup_printf("%s/checkpoints", r->spec->save_dir);
+    if (!writes(r)) return r->checkpoints ? FTH_OK : no_memory();
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
@@ -370,6 +394,7 @@ static fth_err log_start(run *r) {
     fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
+    fth_ranks_log_start(line, r->spec->ranks);
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;
     fth_log_info(r->log, "%s, %d encoder and %d decoder layers, width %d: %.2f M parameters",
@@ -423,6 +448,7 @@ static fth_err save(run *r) {
     r->state.batch = r->position.batch;
     r->state.position = r->position.index;
     r->state.wall = wall(r);
+    fth_ranks_doing(r->spec->ranks, r->state.update, "saving a checkpoint");
     FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->data));
     json_t *line = fth_run_log_line("checkpoint", r->state.update);
     char path[64];
@@ -435,7 +461,9 @@ static fth_err save(run *r) {
 static fth_err validate(run *r, bool *improved) {
     fth_eval eval;
     fth_eval_spec spec = {.update = r->state.update, .block = (int32_t)r->spec->block};
-    FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    fth_ranks_doing(r->spec->ranks, r->state.update, "validating");
+    if (writes(r)) FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &eval, sizeof eval));
     r->valid_nll = eval.nll;
     *improved = !(eval.nll >= r->state.best_score);
     if (*improved) {
@@ -462,6 +490,7 @@ static fth_err validate_and_save(run *r, bool with_validation) {
     bool improved = false;
     if (with_validation && r->evaluates) FTH_TRY(validate(r, &improved));
     FTH_TRY(save(r));
+    if (!writes(r)) return FTH_OK;
     if (improved || !r->evaluates)
         FTH_TRY(fth_checkpoint_mark_best(r->checkpoints, r->state.update));
     return fth_checkpoint_prune(r->checkpoints, r->spec->keep_last);
@@ -481,6 +510,7 @@ static fth_err next_batches(run *r) {
 /* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. A
  * process that has made no update has nothing to add to what an earlier one wrote. */
 static void report_failure(run *r, const fth_failure *f) {
+    if (!writes(r)) return;
     char *path = fth_strdup_printf("%s/diverged.json", r->spec->save_dir);
     if (path && f->update == r->began && fth_file_exists(path)) {
         free(path);
@@ -556,8 +586,19 @@ static bool finished(const run *r) {
     const fth_run_spec *s = r->spec;
     if (r->state.update >= s->max_update) return true;
     if (s->max_epoch > 0 && r->position.epoch > s->max_epoch) return true;
-    if (s->stop_seconds > 0 && now() - r->started >= s->stop_seconds) return true;
     return s->patience > 0 && r->state.patience >= s->patience;
+}
+
+/* Whether another update is to be made. The clock and signals are not the same on all ranks: they agree. */
+static fth_err goes_on(run *r, int *signal, bool *result) {
+    const fth_run_spec *s = r->spec;
+    *result = false;
+    if (finished(r)) return FTH_OK;
+    *signal = fth_signals_pending();
+    bool late = s->stop_seconds > 0 && now() - r->started >= s->stop_seconds;
+    FTH_TRY(fth_ranks_stop(s->ranks, signal, &late));
+    *result = !*signal && !late;
+    return FTH_OK;
 }
 
 static bool is_due(int64_t update, int64_t interval) {
@@ -574,7 +615,9 @@ static fth_err loop(run *r, int *signal) {
     int64_t saved = r->state.update, validated = saved;
     fth_update u = {0};
     fth_err err = FTH_OK;
-    while (!finished(r) && !(*signal = fth_signals_pending())) {
+    for (bool on;;) {
+        FTH_TRY_OR(err, goes_on(r, signal, &on), done);
+        if (!on) break;
         FTH_TRY_OR(err, one_update(r, &u), done);
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
@@ -610,7 +653,8 @@ static fth_err judge(run *r, fth_judgement *out) {
 
 static fth_err end(run *r, fth_run_result *result) {
     fth_judgement j;
-    FTH_TRY(judge(r, &j));
+    if (writes(r)) FTH_TRY(judge(r, &j));
+    FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &j, sizeof j));
     bool failed = j.kind != FTH_NO_FAULT;
     json_t *line = fth_run_log_line(failed ? "diverged" : "end", r->state.update);
     fth_run_log_number(line, "best", r->state.best_score);
@@ -648,6 +692,15 @@ static void run_fini(run *r) {
     free(r->checkpoints);
 }
 
+/* What ranks do each by itself. */
+static fth_err prepare(run *r) {
+    fth_ranks_doing(r->spec->ranks, 0, "opening the data set and the device");
+    FTH_TRY(open_data(r));
+    FTH_TRY(open_model(r));
+    FTH_TRY(open_folder(r));
+    return open_device_side(r);
+}
+
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
@@ -659,11 +712,9 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
              .first_nll = NAN,
              .lines = {.fd = -1}};
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
-    fth_err err;
-    FTH_TRY_OR(err, open_data(&r), done);
-    FTH_TRY_OR(err, open_model(&r), done);
-    FTH_TRY_OR(err, open_folder(&r), done);
-    FTH_TRY_OR(err, open_device_side(&r), done);
+    fth_err err = fth_ranks_agree(spec->ranks, prepare(&r));
+    if (err != FTH_OK) goto done;
+    FTH_TRY_OR(err, fth_ranks_same_run(spec->ranks, spec->yaml, fth_folder_hash(&r.folder)), done);
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
     fth_signals_catch(&before);

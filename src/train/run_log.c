@@ -43,6 +43,10 @@ void fth_run_log_close(fth_run_log *log) {
 }
 
 fth_err fth_run_log_write(fth_run_log *log, json_t *line) {
+    if (log->fd < 0) {
+        json_decref(line);
+        return FTH_OK;
+    }
     if (!line) return fth_fail(FTH_NO_MEMORY, "no memory for a line of %s", log->path);
     fth_str text = {0};
     fth_err err = fth_json_write(line, 0, &text);

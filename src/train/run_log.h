@@ -17,7 +17,8 @@ typedef struct fth_run_log {
 fth_err fth_run_log_open(fth_run_log *log, const char *path);
 void fth_run_log_close(fth_run_log *log);
 
-/* Writes an object and gives it back its reference, also when it fails. */
+/* Writes an object and gives it back its reference, also when it fails. A log that is not open, as on ranks but the
+ * first, takes everything. */
 fth_err fth_run_log_write(fth_run_log *log, json_t *line);
 
 /* {"type": type, "update": update}, to be filled. NULL when memory is out: fth_run_log_write then

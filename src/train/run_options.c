@@ -24,6 +24,8 @@ static bool may_change(const char *line) {
                                             "stop-time-hours:",
                                             "save-dir:",
                                             "quiet:",
+                                            "ranks:",
+                                            "rank-timeout:",
                                             "device:"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (strncmp(line, free_keys[i], strlen(free_keys[i])) == 0) return true;
@@ -53,6 +55,33 @@ static fth_err has_begun(const char *checkpoints, bool *begun) {
     fth_err err = fth_checkpoint_list(checkpoints, &updates, &n);
     free(updates);
     *begun = n > 0;
+    return err;
+}
+
+/* The whole number of a key in YAML; -1: it is not there. */
+static int64_t number_of(const char *yaml, const char *key) {
+    const size_t n = strlen(key);
+    for (const char *at = yaml; *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strncmp(at, key, n) == 0 && at[n] == ':') return strtoll(at + n + 1, NULL, 10);
+    return -1;
+}
+
+fth_err fth_run_options_stored(const char *run, const char *key, int64_t *value) {
+    char *path = fth_strdup_printf("%s/config.yaml", run);
+    char *checkpoints = fth_strdup_printf("%s/checkpoints", run);
+    char *yaml = NULL;
+    size_t size;
+    bool begun = false;
+    fth_err err = path && checkpoints ? has_begun(checkpoints, &begun)
+                                      : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    *value = -1;
+    if (err == FTH_OK && begun && fth_file_exists(path)) {
+        err = fth_file_read(path, &yaml, &size);
+        if (err == FTH_OK) *value = number_of(yaml, key);
+    }
+    free(yaml);
+    free(checkpoints);
+    free(path);
     return err;
 }
 

@@ -2,10 +2,15 @@
 #ifndef FTH_TRAIN_RUN_OPTIONS_H
 #define FTH_TRAIN_RUN_OPTIONS_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 /* Writes the options of a run. Fails where the run has a checkpoint and was begun with others, unless they are
  * ones that may change on the way. */
 fth_err fth_run_options_keep(const char *run, const char *checkpoints, const char *yaml);
+
+/* What a run that has begun has for an option that is a whole number; -1: it has not begun. */
+fth_err fth_run_options_stored(const char *run, const char *key, int64_t *value);
 
 #endif
