@@ -64,3 +64,17 @@ int fth_utf8_is_blank(const char *text, size_t length) {
     while (at < length && step) at += step = blank(text + at, length - at);
     return at >= length;
 }
+
+fth_err fth_utf8_repair(const char *text, size_t length, fth_str *out) {
+    static const char replacement[] = "\xef\xbf\xbd";
+    for (size_t at = 0; at < length;) {
+        size_t sound = fth_utf8_valid_prefix(text + at, length - at);
+        const char *nul = memchr(text + at, 0, sound);
+        if (nul) sound = (size_t)(nul - (text + at));
+        FTH_TRY(fth_str_add(out, text + at, sound));
+        at += sound;
+        if (at < length) FTH_TRY(fth_str_add(out, replacement, sizeof replacement - 1));
+        at++;
+    }
+    return fth_str_add(out, "", 0);
+}

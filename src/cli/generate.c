@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "base/option_uses.h"
 #include "base/writer.h"
+#include "cli/generate_input.h"
 #include "cli/groups.h"
 #include "cli/verb.h"
-#include "data/lines.h"
 #include "decode/generator.h"
 #include "train/weights.h"
 
@@ -37,6 +37,11 @@
       "draw from the likeliest tokens that together have this probability; 0: all")                \
     X(F64, temperature, "1", FTH_ABOVE(0), "divides the logits when drawing")                      \
     X(I64, seed, "1", FTH_MIN(0), "of the drawing")                                                \
+    X(CHOICE, on_bad_line, "skip", FTH_CHOICES("skip|replace|stop"),                               \
+      "a line that is not UTF-8: skip prints an empty line for it and ends with status 1, "        \
+      "replace takes U+FFFD for its wrong bytes")                                                  \
+    X(BOOL, flush, "false", FTH_ANY,                                                               \
+      "answer each line before the next is read; without it, those that have come")                \
     X(I64, batch, "64", FTH_RANGE(1, 65536), "sentences at once")                                  \
     X(I64, max_tokens, "8192", FTH_RANGE(1, 16777216), "source tokens at once")                    \
     X(BOOL, strict, "false", FTH_ANY, "a line that is too long is an error, instead of being cut") \
@@ -44,7 +49,7 @@
     QUANTIZE_OPTIONS(X)
 FTH_OPTIONS(generate_options, "generation", GENERATE_OPTIONS)
 
-enum { MAX_MODELS = 16, CHUNK = 4096 };
+enum { MAX_MODELS = 16 };
 
 typedef struct work {
     const generate_options *o;
@@ -56,6 +61,8 @@ typedef struct work {
     fth_generator *generator;
     fth_str text; /* of one hypothesis */
     FILE *out;
+    fth_log log;
+    int64_t skipped; /* lines that are not UTF-8 */
 } work;
 
 /* ---- output ---- */
@@ -126,71 +133,32 @@ static fth_err print_output(void *context, const fth_output *out) {
 
 /* ---- input ---- */
 
-typedef struct chunk {
-    fth_input input[CHUNK];
-    int64_t n;
-} chunk;
-
-static void clear_chunk(chunk *c) {
-    for (int64_t i = 0; i < c->n; i++) {
-        free((char *)c->input[i].text);
-        free((char *)c->input[i].prefix);
-    }
-    c->n = 0;
-}
-
-/* Adds the next line of both files; *more is false at their end. */
-static fth_err read_line(fth_lines *text, fth_lines *prefix, chunk *c, int64_t number, bool *more) {
-    const char *line = NULL, *begin = NULL;
-    size_t length, begin_length;
-    FTH_TRY(fth_lines_next(text, &line, &length));
-    if (prefix) FTH_TRY(fth_lines_next(prefix, &begin, &begin_length));
-    if (prefix && (line == NULL) != (begin == NULL))
-        return fth_fail(FTH_BAD_INPUT, "--prefix: has %s lines than --input",
-                        line ? "fewer" : "more");
-    *more = line != NULL;
-    if (!line) return FTH_OK;
-    fth_input *in = &c->input[c->n];
-    *in =
-        (fth_input){.text = strdup(line), .prefix = begin ? strdup(begin) : NULL, .number = number};
-    c->n++;
-    if (!in->text || (begin && !in->prefix)) return fth_fail(FTH_NO_MEMORY, "no memory for a line");
-    return FTH_OK;
-}
-
-static fth_err generate_all(work *w, fth_lines *text, fth_lines *prefix, chunk *c) {
-    /* someone who types wants an answer to each line */
-    int64_t most = strcmp(w->o->input, "-") == 0 && isatty(STDIN_FILENO) ? 1 : CHUNK;
-    int64_t number = 0;
-    for (bool more = true; more;) {
-        while (more && c->n < most) {
-            FTH_TRY(read_line(text, prefix, c, number, &more));
-            number += more;
-        }
-        FTH_TRY(fth_generate(w->generator, c->input, c->n, print_output, w));
+static fth_err generate_all(work *w, fth_generate_input *in) {
+    const int64_t most = w->o->flush || w->o->batch == 1 ? 1 : FTH_MOST_LINES;
+    for (;;) {
+        FTH_TRY(fth_generate_input_next(in, most, &w->log));
+        if (in->n == 0) return FTH_OK;
+        FTH_TRY(fth_generate(w->generator, in->lines, in->n, print_output, w));
         if (fflush(w->out) != 0)
             return fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
-        clear_chunk(c);
     }
-    return FTH_OK;
 }
 
-static const char *input_name(const work *w) {
-    return strcmp(w->o->input, "-") == 0 ? "standard input" : w->o->input;
+static fth_on_bad_line on_bad_line(const work *w) {
+    const char *what = w->o->on_bad_line;
+    return strcmp(what, "stop") == 0      ? FTH_BAD_LINE_STOP
+           : strcmp(what, "replace") == 0 ? FTH_BAD_LINE_REPLACE
+                                          : FTH_BAD_LINE_SKIP;
 }
 
 static fth_err run_lines(work *w) {
-    const fth_text_file input = {w->o->input, input_name(w)};
-    const fth_text_file begin = {w->o->prefix, w->o->prefix};
-    fth_lines *text = NULL, *prefix = NULL;
-    chunk *c = calloc(1, sizeof *c);
-    fth_err err = c ? fth_lines_new(&input, 1, &text) : fth_fail(FTH_NO_MEMORY, "no memory");
-    if (err == FTH_OK && w->o->prefix[0]) err = fth_lines_new(&begin, 1, &prefix);
-    if (err == FTH_OK) err = generate_all(w, text, prefix, c);
-    if (c) clear_chunk(c);
-    free(c);
-    fth_lines_free(text);
-    fth_lines_free(prefix);
+    fth_generate_input *in = calloc(1, sizeof *in);
+    if (!in) return fth_fail(FTH_NO_MEMORY, "no memory for lines of text");
+    fth_err err = fth_generate_input_open(in, w->o->input, w->o->prefix, on_bad_line(w));
+    if (err == FTH_OK) err = generate_all(w, in);
+    w->skipped = in->skipped;
+    fth_generate_input_fini(in);
+    free(in);
     return err;
 }
 
@@ -289,7 +257,7 @@ static fth_generator_spec spec_of(const work *w) {
                                 .batch = (int32_t)o->batch,
                                 .max_tokens = (int32_t)o->max_tokens,
                                 .strict = o->strict,
-                                .input = input_name(w),
+                                .input = strcmp(o->input, "-") == 0 ? "standard input" : o->input,
                                 .src = w->src,
                                 .tgt = w->tgt};
 }
@@ -339,6 +307,11 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
                 "fathom: warning: %lld lines had more tokens than the model takes and were "
                 "cut\n",
                 (long long)t.cut);
+    if (w->skipped)
+        return fth_fail(FTH_FAILED,
+                        "%lld of the lines are not UTF-8 and have no answer; --on-bad-line replace "
+                        "answers them",
+                        (long long)w->skipped);
     return FTH_OK;
 }
 
@@ -369,6 +342,7 @@ fth_err fth_verb_generate(int argc, char **argv) {
     fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         work w = {.o = &options};
+        fth_log_init(&w.log, stderr, false);
         err = check(&options, groups, 2);
         if (err == FTH_OK) err = run(&w, &parsed, &device);
         work_fini(&w);

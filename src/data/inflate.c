@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,10 +48,18 @@ static fth_err refill(fth_inflate *f) {
     return FTH_OK;
 }
 
+static const uint8_t gzip_mark[] = {0x1f, 0x8b}, zstd_mark[] = {0x28, 0xb5, 0x2f, 0xfd};
+
+/* Could it be a packed file, of which more has to be read? Whoever writes a short line into a pipe waits for its
+ * answer, so no more is read than needed. */
+static bool may_be_packed(const fth_inflate *f) {
+    return (f->n < sizeof gzip_mark && !memcmp(f->packed, gzip_mark, f->n)) ||
+           (f->n < sizeof zstd_mark && !memcmp(f->packed, zstd_mark, f->n));
+}
+
 /* No UTF-8 text begins with the first bytes of a packed file, so there is no doubt. */
 static fth_err find_packing(fth_inflate *f) {
-    static const uint8_t gzip_mark[] = {0x1f, 0x8b}, zstd_mark[] = {0x28, 0xb5, 0x2f, 0xfd};
-    while (f->n < sizeof zstd_mark && !f->at_end) FTH_TRY(refill(f));
+    while (may_be_packed(f) && !f->at_end) FTH_TRY(refill(f));
     if (f->n >= sizeof gzip_mark && !memcmp(f->packed, gzip_mark, sizeof gzip_mark)) {
         f->packing = GZIP;
         f->gzip_ready = inflateInit2(&f->gzip, 16 + MAX_WBITS) == Z_OK;
@@ -186,6 +196,11 @@ fth_err fth_inflate_all(const char *path, const char *name, char **data, size_t 
     *data = all.text;
     *size = all.length;
     return err;
+}
+
+bool fth_inflate_would_wait(const fth_inflate *f) {
+    struct pollfd input = {.fd = f->fd, .events = POLLIN};
+    return f->at == f->n && !f->at_end && poll(&input, 1, 0) == 0;
 }
 
 int64_t fth_inflate_bytes(const fth_inflate *f) {

@@ -2,6 +2,7 @@
 #ifndef FTH_DATA_INFLATE_H
 #define FTH_DATA_INFLATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,5 +22,8 @@ fth_err fth_inflate_all(const char *path, const char *name, char **data, size_t 
 
 /* Bytes of the file itself read so far. */
 int64_t fth_inflate_bytes(const fth_inflate *f);
+
+/* Nothing can be read now without waiting for whoever writes into the pipe. */
+bool fth_inflate_would_wait(const fth_inflate *f);
 
 #endif

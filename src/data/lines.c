@@ -1,5 +1,6 @@
 #include "data/lines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,8 @@ struct fth_lines {
     int ended;           /* the open file has no more bytes */
     int64_t line, count; /* of the open file; of all files */
     int64_t bytes;       /* of the files closed already */
+    bool lenient;
+    char fault[64]; /* of the newest line */
 };
 
 fth_err fth_lines_new(const fth_text_file *files, size_t n, fth_lines **out) {
@@ -98,12 +101,12 @@ static fth_err open_next(fth_lines *l) {
     l->ended = 0;
     l->begin = l->end = 0;
     FTH_TRY(fth_inflate_new(file->path, file->name, &l->open));
-    while (l->end < 3 && !l->ended) FTH_TRY(read_more(l));
+    while (l->end < 3 && !l->ended && memcmp(l->text, "\xef\xbb\xbf", l->end) == 0)
+        FTH_TRY(read_more(l));
     if (l->end >= 3 && memcmp(l->text, "\xef\xbb\xbf", 3) == 0) l->begin = 3;
-    if (l->begin == l->end) {
-        while (!l->ended && l->begin == l->end) FTH_TRY(read_more(l));
-        if (l->begin == l->end) return fth_fail(FTH_BAD_INPUT, "%s: an empty file", file->name);
-    }
+    while (!l->ended && l->begin == l->end) FTH_TRY(read_more(l));
+    if (l->begin == l->end && !l->lenient)
+        return fth_fail(FTH_BAD_INPUT, "%s: an empty file", file->name);
     return FTH_OK;
 }
 
@@ -111,6 +114,16 @@ static void close_open(fth_lines *l) {
     l->bytes += fth_inflate_bytes(l->open);
     fth_inflate_free(l->open);
     l->open = NULL;
+}
+
+static void find_fault(fth_lines *l, const char *text, size_t n) {
+    const size_t valid = fth_utf8_valid_prefix(text, n);
+    l->fault[0] = 0;
+    if (valid < n)
+        snprintf(l->fault, sizeof l->fault, "not UTF-8: byte 0x%02x at column %zu",
+                 (unsigned char)text[valid], valid + 1);
+    else if (memchr(text, 0, n))
+        snprintf(l->fault, sizeof l->fault, "a NUL byte: not a text file");
 }
 
 /* The line that begins at begin, up to its \n or the end of the file. */
@@ -128,14 +141,10 @@ static fth_err take_line(fth_lines *l, const char **text, size_t *length) {
     l->line++;
     l->count++;
     if (n && start[n - 1] == '\r') n--;
-    size_t valid = fth_utf8_valid_prefix(start, n);
-    if (valid < n)
-        return fth_fail(FTH_BAD_INPUT, "%s:%lld: not UTF-8: byte 0x%02x at column %zu",
-                        fth_lines_file(l), (long long)l->line, (unsigned char)start[valid],
-                        valid + 1);
-    if (memchr(start, 0, n))
-        return fth_fail(FTH_BAD_INPUT, "%s:%lld: a NUL byte: not a text file", fth_lines_file(l),
-                        (long long)l->line);
+    find_fault(l, start, n);
+    if (l->fault[0] && !l->lenient)
+        return fth_fail(FTH_BAD_INPUT, "%s:%lld: %s", fth_lines_file(l), (long long)l->line,
+                        l->fault);
     start[n] = 0; /* on a byte that is used already, or behind the last one */
     *text = start;
     *length = n;
@@ -155,4 +164,23 @@ fth_err fth_lines_next(fth_lines *l, const char **text, size_t *length) {
         if (l->next_file == l->n_files) return FTH_OK;
         FTH_TRY(open_next(l));
     }
+}
+
+void fth_lines_lenient(fth_lines *l) {
+    l->lenient = true;
+}
+
+const char *fth_lines_fault(const fth_lines *l) {
+    return l->fault[0] ? l->fault : NULL;
+}
+
+fth_err fth_lines_ready(fth_lines *l, bool *ready) {
+    *ready = true;
+    if (!l->open) return FTH_OK;
+    while (!memchr(l->text + l->begin, '\n', l->end - l->begin) && !l->ended) {
+        *ready = !fth_inflate_would_wait(l->open);
+        if (!*ready) return FTH_OK;
+        FTH_TRY(read_more(l));
+    }
+    return FTH_OK;
 }

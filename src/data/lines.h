@@ -6,6 +6,7 @@
 #ifndef FTH_DATA_LINES_H
 #define FTH_DATA_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,17 @@ void fth_lines_free(fth_lines *l);
 /* The next line, valid until the next call, NUL-terminated; *text = NULL after the last.
  * FTH_BAD_INPUT, with file and line: not UTF-8, a NUL byte, a damaged or cut compressed file, an empty file. */
 fth_err fth_lines_next(fth_lines *l, const char **text, size_t *length);
+
+/* From now on a line that is not UTF-8 or has a NUL byte is given as it is, and an empty file has no
+ * lines. */
+void fth_lines_lenient(fth_lines *l);
+
+/* What is wrong with the newest line ("not UTF-8: byte 0xff at column 3"); NULL: nothing. */
+const char *fth_lines_fault(const fth_lines *l);
+
+/* Whether the next line, or the end, is there without waiting for whoever writes into a pipe. Reads what has
+ * come; the newest line is no longer valid. */
+fth_err fth_lines_ready(fth_lines *l, bool *ready);
 
 /* Where the newest line stands. */
 const char *fth_lines_file(const fth_lines *l);

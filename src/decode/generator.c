@@ -262,8 +262,8 @@ fth_err fth_generate(fth_generator *g, const fth_input *lines, int64_t n, fth_ge
     for (int64_t i = 0; i < n && err == FTH_OK; i++) {
         err = tokenize(g, &lines[i], &items[i]);
         size_t length = items[i].src.n ? items[i].src.n : items[i].prefix.n;
-        bool skip = items[i].empty && g->config.arch == FTH_ENCDEC; /* nothing in, nothing out */
-        if (!skip) all[waiting++] = (order){i, length};
+        bool silent = items[i].empty && g->config.arch == FTH_ENCDEC; /* nothing in, nothing out */
+        if (!silent && !lines[i].skip) all[waiting++] = (order){i, length};
     }
     if (err == FTH_OK) qsort(all, (size_t)waiting, sizeof *all, longer_first);
     for (int64_t at = 0; at < waiting && err == FTH_OK;) {

@@ -34,6 +34,7 @@ typedef struct fth_input {
     const char *text;   /* source; a dec model continues it */
     const char *prefix; /* forced beginning of the output, NULL: none */
     int64_t number;     /* of the line, from 0 */
+    bool skip;          /* gets no hypothesis */
 } fth_input;
 
 /* What was found for a line; good until the callback returns. An empty line has no hypothesis. */
