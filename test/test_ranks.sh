@@ -41,6 +41,15 @@ expect 0 launch 4 $train --save-dir changing --max-update 5
 expect 0 launch 2 $train --save-dir changing
 expect 0 $train --save-dir steady --update-freq 3
 same steady changing
+mv steady on-3-3
+
+# ---- it starts itself ----
+expect 0 $train --save-dir itself --ranks 3
+same itself on-3-3
+FATHOM_MPIRUN=no-such-mpirun expect 2 $train --save-dir bad --ranks 2
+grep -q 'cannot start no-such-mpirun: .*doc/clusters.md' err || fail "a missing mpirun: $(cat err)"
+expect 2 launch 2 $train --save-dir bad --ranks 3
+grep -q -- '--ranks 3: the launcher has started 2' err || fail "--ranks beside mpirun: $(cat err)"
 
 # ---- every method, and telemetry ----
 for method in $("$fathom" methods | awk 'NR > 1 && NF > 2 && $2 ~ /yes|no/ { print $1 }'); do

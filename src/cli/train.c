@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "backend/device/device.h"
+#include "base/cores.h"
 #include "base/log.h"
 #include "cli/plot_diverged.h"
+#include "cli/self_start.h"
 #include "cli/train_options.h"
 #include "cli/verb.h"
 #include "train/run_options.h"
@@ -55,12 +57,29 @@ static fth_err settle_update_freq(fth_run_options *o, fth_ranks *ranks) {
     return FTH_OK;
 }
 
+/* --ranks where nobody has started them: this process becomes their launcher. Where somebody has, the numbers must be
+ * the same. */
+static fth_err start_ranks(const fth_run_options *o, int argc, char **argv) {
+    const int64_t ranks = o->train.ranks;
+    if (ranks <= 1 || fth_ranks_launched()) return FTH_OK;
+    const int cores = fth_cores_usable().cores;
+    const int64_t threads = o->device.threads > 0 ? 0 : cores > ranks ? cores / ranks : 1;
+    return fth_self_start("train", ranks, threads, argc, argv);
+}
+
+static fth_err check_ranks(const fth_ranks *ranks, int64_t wanted) {
+    if (wanted == 0 || wanted == fth_rank_count(ranks)) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--ranks %lld: the launcher has started %d", (long long)wanted,
+                    fth_rank_count(ranks));
+}
+
 static fth_err train_from_options(const char *data, fth_run_options *o) {
     fth_run_spec spec;
     fth_ranks *ranks = NULL;
     fth_str yaml = {0};
     FTH_TRY(fth_ranks_open(o->train.rank_timeout, &ranks));
-    fth_err err = settle_update_freq(o, ranks);
+    fth_err err = fth_ranks_agree(ranks, check_ranks(ranks, o->train.ranks));
+    if (err == FTH_OK) err = settle_update_freq(o, ranks);
     if (err == FTH_OK) err = fth_ranks_agree(ranks, fth_run_spec_from_options(o, &spec));
     if (err == FTH_OK) err = fth_options_dump(o->groups, FTH_RUN_GROUPS, &yaml);
     if (err == FTH_OK) {
@@ -86,6 +105,7 @@ fth_err fth_verb_train(int argc, char **argv) {
     bool done;
     fth_err err =
         fth_verb_options(&usage, options.groups, FTH_RUN_GROUPS, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done) err = start_ranks(&options, argc, argv);
     if (err == FTH_OK && !done) err = train_from_options(parsed.positionals[0], &options);
     fth_parsed_fini(&parsed);
     return err;
