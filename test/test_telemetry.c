@@ -12,8 +12,8 @@
 
 #include "close.h"
 #include "model_case.h"
+#include "run/telemetry.h"
 #include "train/sum.h"
-#include "train/telemetry.h"
 
 static const fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9};
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
-#include "base/row.h"
+#include "backend/top_words.h"
 #include "close.h"
 #include "gpu.h"
 #include "op_harness.h"

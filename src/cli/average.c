@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/verb.h"
-#include "io/average.h"
-#include "io/checkpoint.h"
+#include "store/average.h"
+#include "store/checkpoint.h"
 #include "method/method.h"
 
 #define AVERAGE_OPTIONS(X)                                                                         \

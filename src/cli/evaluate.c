@@ -7,7 +7,7 @@
 #include "backend/device/device.h"
 #include "base/number.h"
 #include "base/option_uses.h"
-#include "cli/groups.h"
+#include "cli/common_options.h"
 #include "cli/verb.h"
 #include "data/folder.h"
 #include "train/evaluate.h"

@@ -11,9 +11,10 @@
 #include "base/json.h"
 #include "base/option_uses.h"
 #include "base/writer.h"
-#include "cli/generate_input.h"
-#include "cli/groups.h"
+#include "cli/common_options.h"
 #include "cli/verb.h"
+#include "text/lines.h"
+#include "cli/generate_input.h"
 #include "decode/generator.h"
 #include "train/weights.h"
 

@@ -7,11 +7,11 @@
 #include "backend/device/device.h"
 #include "base/cores.h"
 #include "base/log.h"
-#include "cli/plot_diverged.h"
 #include "cli/self_start.h"
 #include "cli/train_options.h"
 #include "cli/verb.h"
-#include "train/run_options.h"
+#include "figure/diverged.h"
+#include "run/resume_options.h"
 
 /* The figure of the report that a failed run leaves. What failed stays the error. */
 static fth_err draw_failure(const char *run, fth_log *log) {

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/scratch.h"
+#include "base/unfinished.h"
 
 enum { TICK_MS = 100, TICKS_OF_A_MESSAGE = 10 };
 
