@@ -81,6 +81,7 @@ static fth_err train_from_options(const char *data, fth_run_options *o) {
     fth_err err = fth_ranks_agree(ranks, check_ranks(ranks, o->train.ranks));
     if (err == FTH_OK) err = settle_update_freq(o, ranks);
     if (err == FTH_OK) err = fth_ranks_agree(ranks, fth_run_spec_from_options(o, &spec));
+    fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks"); /* a run is not of so many */
     if (err == FTH_OK) err = fth_options_dump(o->groups, FTH_RUN_GROUPS, &yaml);
     if (err == FTH_OK) {
         spec.data = data;

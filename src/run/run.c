@@ -11,8 +11,8 @@
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/str.h"
+#include "base/unfinished.h"
 #include "data/prefetch.h"
-#include "run/failure.h"
 #include "data/verify.h"
 #include "run/batch_memory.h"
 #include "run/failure.h"
@@ -24,6 +24,7 @@
 #include "run/resume_options.h"
 #include "run/run_ranks.h"
 #include "run/signals.h"
+#include "store/config_json.h"
 #include "train/weights.h"
 
 /* A run while it goes on. A zeroed one can be freed. */
@@ -31,7 +32,8 @@ typedef struct run {
     const fth_run_spec *spec;
     fth_device *device;
     fth_log *log;
-    char *checkpoints; /* RUN/checkpoints */
+    char *checkpoints;    /* RUN/checkpoints */
+    fth_checkpoint *from; /* what it goes on from, until it is loaded; NULL: nothing */
     fth_folder folder;
     fth_dataset *train, *valid;
     fth_batcher *batcher;
@@ -289,13 +291,29 @@ static fth_err start_fresh(run *r) {
     return err;
 }
 
-static fth_err resume(run *r, const fth_checkpoint *c) {
+/* Whether the run of a checkpoint is this one: what must be equal is, and what has changed is said. */
+static fth_err compare(run *r, const fth_checkpoint *c) {
+    const fth_run_spec *s = r->spec;
+    fth_str changed = {0};
     if (c->state.data_hash != fth_folder_hash(&r->folder))
         return fth_fail(
             FTH_BAD_CONFIG,
             "%s: is not the data set that %s was begun with, or was made anew from other "
             "text; use another --save-dir",
-            r->spec->data, r->spec->save_dir);
+            s->data, s->save_dir);
+    fth_err err = FTH_OK;
+    if (c->options) err = fth_run_options_compare(s->save_dir, c->options, s->yaml, &changed);
+    if (err == FTH_OK) err = fth_config_expect(&c->model->config, c->model->path, &r->model.config);
+    if (err == FTH_OK && c->state.seed != (int64_t)s->recipe.seed)
+        err = fth_fail(FTH_BAD_CONFIG, "seed is %lld in %s, now it is %lld",
+                       (long long)c->state.seed, c->model->path, (long long)s->recipe.seed);
+    if (err == FTH_OK && changed.length)
+        fth_log_info(r->log, "%s goes on with %s", s->save_dir, changed.text);
+    fth_str_fini(&changed);
+    return err;
+}
+
+static fth_err resume(run *r, const fth_checkpoint *c) {
     r->state = c->state;
     r->position = (fth_position){.epoch = c->state.epoch,
                                  .window = c->state.window,
@@ -368,7 +386,7 @@ static fth_err save(run *r) {
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
     fth_ranks_doing(r->spec->ranks, r->state.update, "saving a checkpoint");
-    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->data));
+    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
     if (!writes(r)) return FTH_OK;
     FTH_TRY(log_checkpoint(r));
     return settle(r);
@@ -392,21 +410,18 @@ static void warn_of_limit(run *r) {
     warn(r, text);
 }
 
-/* Rank 0 finds out where the run stands; *c is NULL where it begins. */
-static fth_err find_start(run *r, fth_checkpoint **c) {
-    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
-    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, c);
-    if (err == FTH_OK) return resume(r, *c);
-    return err == FTH_NOT_FOUND ? start_fresh(r) : err;
+/* What one process does to begin or to go on; of several ranks, rank 0. */
+static fth_err find_start(run *r) {
+    return r->from ? resume(r, r->from) : start_fresh(r);
 }
 
 /* The others get it from there. */
-static fth_err share_start(run *r, const fth_checkpoint *c) {
+static fth_err share_start(run *r) {
     fth_ranks *ranks = r->spec->ranks;
     FTH_TRY(fth_ranks_broadcast(ranks, &r->resumed, sizeof r->resumed));
     FTH_TRY(fth_ranks_broadcast(ranks, &r->state, sizeof r->state));
     FTH_TRY(fth_ranks_broadcast(ranks, &r->position, sizeof r->position));
-    return r->resumed ? fth_keep_load(c, &r->trainer) : fth_keep_spread(&r->trainer);
+    return r->resumed ? fth_keep_load(r->from, &r->trainer) : fth_keep_spread(&r->trainer);
 }
 
 static fth_err start(run *r) {
@@ -414,11 +429,11 @@ static fth_err start(run *r) {
     r->state.seed = (int64_t)r->spec->recipe.seed;
     r->state.data_hash = fth_folder_hash(&r->folder);
     r->position = FTH_FIRST_POSITION;
-    fth_checkpoint *c = NULL;
-    fth_err err = fth_ranks_agree(r->spec->ranks, writes(r) ? find_start(r, &c) : FTH_OK);
-    if (err == FTH_OK) err = share_start(r, c);
-    fth_checkpoint_close(c);
-    if (err != FTH_OK) return err;
+    fth_err err = writes(r) ? find_start(r) : FTH_OK;
+    FTH_TRY(fth_ranks_agree(r->spec->ranks, err));
+    FTH_TRY(share_start(r));
+    fth_checkpoint_close(r->from);
+    r->from = NULL;
     r->wall_before = r->state.wall;
     r->started = now();
     r->began = r->state.update;
@@ -432,6 +447,14 @@ static fth_err start(run *r) {
 
 /* ---- the folder ---- */
 
+/* What the run goes on from, if there is anything: it must be the same run. */
+static fth_err find_checkpoint(run *r) {
+    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
+    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, &r->from);
+    if (err == FTH_NOT_FOUND) return FTH_OK;
+    return err == FTH_OK ? compare(r, r->from) : err;
+}
+
 static fth_err open_folder(run *r) {
     if (!r->spec->save_dir[0]) return fth_fail(FTH_USAGE, "--save-dir: must name a folder");
     r->checkpoints = fth_strdup_printf("%s/checkpoints", r->spec->save_dir);
@@ -439,7 +462,9 @@ static fth_err open_folder(run *r) {
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
-    if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->checkpoints, r->spec->yaml);
+    if (err == FTH_OK) err = fth_scratch_sweep(r->spec->save_dir, NULL);
+    if (err == FTH_OK) err = find_checkpoint(r);
+    if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->spec->yaml);
     free(log);
     return err;
 }
@@ -733,6 +758,7 @@ static void run_fini(run *r) {
     fth_dataset_free(r->valid);
     fth_dataset_free(r->train);
     fth_folder_fini(&r->folder);
+    fth_checkpoint_close(r->from);
     fth_run_log_close(&r->lines);
     free(r->checkpoints);
 }

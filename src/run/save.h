@@ -5,9 +5,10 @@
 #include "store/checkpoint.h"
 #include "train/trainer.h"
 
-/* Saves parameters, moments and state as RUN/checkpoints/step-N. Every rank calls it, rank 0 writes. */
+/* Saves parameters, moments, state and the run's options as RUN/checkpoints/step-N. Every rank calls it, rank 0
+ * writes. */
 fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
-                      const char *tokenizer_from);
+                      const char *options, const char *tokenizer_from);
 
 /* Writes the model as it is as a model folder. */
 fth_err fth_keep_model(const char *path, const fth_trainer *t, const char *tokenizer_from);

@@ -103,7 +103,9 @@ fth_err fth_sum_batches(fth_trainer *t, const fth_batch *const *batches, int n, 
             say(t, step, i, n);
             FTH_TRY(fth_trainer_batch(t, batches[i], step, l.loss + 2 * round));
         }
-        for (int s = 0; s < 2; s++) step->row_base[s] += batches[i]->side[s].rows;
+        int64_t rows[FTH_N_EXTENTS];
+        fth_batch_rows(batches[i], rows);
+        for (int e = 0; e < FTH_ROW_EXTENTS; e++) step->row_base[e] += rows[e];
         if (i % l.count == l.count - 1 || i == n - 1) FTH_TRY(add_round(t, &l, round, n));
     }
     FTH_TRY(add_losses(t, &l, n, step->loss_scale, out));
