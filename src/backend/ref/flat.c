@@ -34,8 +34,9 @@ fth_err fth_ref_add_up(fth_device *dev, void *to, const fth_addends *from, int64
     return FTH_OK;
 }
 
-/* METHODS A.9, fairseq's form: decoupled decay, eps added to the uncorrected root. What is kept is
- * rounded to float, so that a checkpoint in fp32 holds all of it. */
+/* doc/mathematics.md#optimiser-and-rates, fairseq's form: decoupled decay, eps added to the
+ * uncorrected root. What is kept is rounded to float, so that a checkpoint in fp32 holds all of it.
+ */
 fth_err fth_ref_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args) {
     const double b1 = args->beta1, b2 = args->beta2, t = (double)args->update;
     const double correction = sqrt(1 - pow(b2, t)) / (1 - pow(b1, t));
