@@ -35,7 +35,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
     *spec = (fth_run_spec){.save_dir = o->save_dir,
                            .restore_file = o->restore_file,
                            .max_tokens = o->max_tokens,
-                           .update_freq = o->update_freq,
+                           .update_freq = o->update_freq > 0 ? o->update_freq : 1,
                            .max_update = a->max_update,
                            .max_epoch = o->max_epoch,
                            .patience = o->patience,

@@ -14,7 +14,8 @@
     X(I64, seed, "1", FTH_MIN(0), "of initial values, dropout and the order of the data")          \
     X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
       "source tokens, and target tokens, of a batch at most")                                      \
-    X(I64, update_freq, "1", FTH_RANGE(1, 65536), "batches whose gradients make one update")       \
+    X(I64, update_freq, "", FTH_RANGE(1, 65536),                                                   \
+      "batches whose gradients make one update; default: one of each rank")                        \
     X(I64, max_epoch, "0", FTH_MIN(0), "passes over the data; 0: no limit")                        \
     X(I64, patience, "0", FTH_MIN(0), "validations without a better score before it ends; 0: off") \
     X(I64, save_interval_updates, "1000", FTH_MIN(0), "updates between checkpoints")               \
@@ -31,6 +32,11 @@
       "memory to stay within, by recomputing layers; 0: any; default: no limit")                   \
     X(I64, tokens_per_sample, "512", FTH_RANGE(2, 65535),                                          \
       "block length of a language model (--arch dec, or --head masked-token)")                     \
+    X(I64, ranks, "", FTH_RANGE(1, 65536),                                                         \
+      "processes on this machine that train together, started by mpirun (doc/clusters.md); "       \
+      "default: one, or those that mpirun or srun has started")                                    \
+    X(F64, rank_timeout, "20", FTH_ABOVE(0),                                                       \
+      "seconds after which a rank that is silent is lost, and the others end")                     \
     X(BOOL, strict, "false", FTH_ANY, "a sentence that does not fit a batch is an error")          \
     X(BOOL, quiet, "false", FTH_ANY, "no progress, only warnings")
 FTH_OPTIONS(fth_train_options, "run", TRAIN_OPTIONS)

@@ -23,6 +23,7 @@
 #include "train/profile.h"
 #include "run/run_log.h"
 #include "run/resume_options.h"
+#include "run/run_ranks.h"
 #include "run/signals.h"
 #include "store/config_json.h"
 #include "train/weights.h"
@@ -67,6 +68,11 @@ static double now(void) {
 
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for a run");
+}
+
+/* Of several ranks one writes, and says what is to be said. */
+static bool writes(const run *r) {
+    return fth_rank(r->spec->ranks) == 0;
 }
 
 /* ---- opening ---- */
@@ -159,11 +165,14 @@ static fth_err open_model(run *r) {
 
 static fth_err open_programs(run *r, int64_t budget) {
     const fth_run_spec *s = r->spec;
-    fth_trainer_spec size = {.src_tokens = r->model.config.arch != FTH_DEC ? s->max_tokens : 0,
-                             .tgt_tokens = r->model.config.arch != FTH_ENC ? s->max_tokens : 0,
-                             .max_len = longest(r),
-                             .memory_budget = budget,
-                             .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq)};
+    fth_trainer_spec size = {
+        .src_tokens = r->model.config.arch != FTH_DEC ? s->max_tokens : 0,
+        .tgt_tokens = r->model.config.arch != FTH_ENC ? s->max_tokens : 0,
+        .max_len = longest(r),
+        .memory_budget = budget,
+        .batches = s->update_freq,
+        .ranks = s->ranks,
+        .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq, fth_rank_count(s->ranks))};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
@@ -322,7 +331,6 @@ static fth_err resume(run *r, const fth_checkpoint *c) {
                                  .window = c->state.window,
                                  .batch = c->state.batch,
                                  .index = c->state.position};
-    FTH_TRY(fth_save_load(c, &r->trainer));
     r->resumed = true;
     fth_log_info(r->log, "resuming %s at update %lld", r->spec->save_dir,
                  (long long)r->state.update);
@@ -389,8 +397,9 @@ static fth_err save(run *r) {
     FTH_TRY(fth_verify_wait(r->verify)); /* nothing is kept of what damaged data has trained */
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
-    FTH_TRY(
-        fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
+    fth_ranks_doing(r->spec->ranks, r->state.update, "saving a checkpoint");
+    FTH_TRY(fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
+    if (!writes(r)) return FTH_OK;
     FTH_TRY(log_checkpoint(r));
     return settle(r);
 }
@@ -413,18 +422,34 @@ static void warn_of_limit(run *r) {
     warn(r, text);
 }
 
+/* What one process does to begin or to go on; of several ranks, rank 0. */
+static fth_err find_start(run *r) {
+    return r->from ? resume(r, r->from) : start_fresh(r);
+}
+
+/* The others get it from there. */
+static fth_err share_start(run *r) {
+    fth_ranks *ranks = r->spec->ranks;
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->resumed, sizeof r->resumed));
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->state, sizeof r->state));
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->position, sizeof r->position));
+    return r->resumed ? fth_save_load(r->from, &r->trainer) : fth_save_spread(&r->trainer);
+}
+
 static fth_err start(run *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
     r->state.data_hash = fth_folder_hash(&r->folder);
     r->position = FTH_FIRST_POSITION;
-    FTH_TRY(r->from ? resume(r, r->from) : start_fresh(r));
+    fth_err err = writes(r) ? find_start(r) : FTH_OK;
+    FTH_TRY(fth_ranks_agree(r->spec->ranks, err));
+    FTH_TRY(share_start(r));
     fth_checkpoint_close(r->from);
     r->from = NULL;
     r->wall_before = r->state.wall;
     r->started = now();
     r->began = r->state.update;
-    if (r->resumed) FTH_TRY(catch_up(r));
+    if (r->resumed && writes(r)) FTH_TRY(catch_up(r));
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
@@ -445,6 +470,7 @@ static fth_err find_checkpoint(run *r) {
 static fth_err open_folder(run *r) {
     if (!r->spec->save_dir[0]) return fth_fail(FTH_USAGE, "--save-dir: must name a folder");
     r->checkpoints = fth_strdup_printf("%s/checkpoints", r->spec->save_dir);
+    if (!writes(r)) return r->checkpoints ? FTH_OK : no_memory();
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
@@ -464,6 +490,7 @@ static fth_err log_start(run *r) {
     fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
+    fth_ranks_log_start(line, r->spec->ranks);
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;
     fth_log_info(r->log, "%s, %d encoder and %d decoder layers, width %d: %.2f M parameters",
@@ -512,7 +539,9 @@ static fth_err validate(run *r) {
     fth_eval_spec spec = {.update = r->state.update,
                           .block = block_of(r->spec, &r->items.valid),
                           .item = &r->items.valid};
-    FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    fth_ranks_doing(r->spec->ranks, r->state.update, "validating");
+    if (writes(r)) FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &eval, sizeof eval));
     r->state.valid_nll = eval.nll;
     const bool improved = !(eval.nll >= r->state.best_score);
     r->state.validated = r->state.update;
@@ -555,6 +584,7 @@ static fth_err next_batches(run *r) {
 /* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. A
  * process that has made no update has nothing to add to what an earlier one wrote. */
 static void report_failure(run *r, const fth_failure *f) {
+    if (!writes(r)) return;
     char *path = fth_strdup_printf("%s/diverged.json", r->spec->save_dir);
     if (path && f->update == r->began && fth_file_exists(path)) {
         free(path);
@@ -633,8 +663,19 @@ static bool finished(const run *r) {
     const fth_run_spec *s = r->spec;
     if (r->state.update >= s->max_update) return true;
     if (s->max_epoch > 0 && r->position.epoch > s->max_epoch) return true;
-    if (s->stop_seconds > 0 && now() - r->started >= s->stop_seconds) return true;
     return s->patience > 0 && r->state.patience >= s->patience;
+}
+
+/* Whether another update is to be made. The clock and signals are not the same on all ranks: they agree. */
+static fth_err goes_on(run *r, int *signal, bool *result) {
+    const fth_run_spec *s = r->spec;
+    *result = false;
+    if (finished(r)) return FTH_OK;
+    *signal = fth_signals_pending();
+    bool late = s->stop_seconds > 0 && now() - r->started >= s->stop_seconds;
+    FTH_TRY(fth_ranks_stop(s->ranks, signal, &late));
+    *result = !*signal && !late;
+    return FTH_OK;
 }
 
 static bool is_due(int64_t update, int64_t interval) {
@@ -659,7 +700,9 @@ static fth_err loop(run *r, int *signal) {
     fth_update u = {0};
     fth_err err = FTH_OK;
     if (is_unvalidated(r)) FTH_TRY_OR(err, validate_and_save(r, true), done);
-    while (!finished(r) && !(*signal = fth_signals_pending())) {
+    for (bool on;;) {
+        FTH_TRY_OR(err, goes_on(r, signal, &on), done);
+        if (!on) break;
         FTH_TRY_OR(err, one_update(r, &u), done);
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
@@ -694,7 +737,8 @@ static fth_err judge(run *r, fth_judgement *out) {
 
 static fth_err end(run *r, fth_run_result *result) {
     fth_judgement j;
-    FTH_TRY(judge(r, &j));
+    if (writes(r)) FTH_TRY(judge(r, &j));
+    FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &j, sizeof j));
     bool failed = j.kind != FTH_NO_FAULT;
     json_t *line = fth_run_log_line(failed ? "diverged" : "end", r->state.update);
     fth_run_log_number(line, "best", r->state.best_score);
@@ -734,17 +778,24 @@ static void run_fini(run *r) {
     free(r->checkpoints);
 }
 
+/* What ranks do each by itself. */
+static fth_err prepare(run *r) {
+    fth_ranks_doing(r->spec->ranks, 0, "opening the data set and the device");
+    FTH_TRY(open_data(r));
+    FTH_TRY(open_model(r));
+    FTH_TRY(open_folder(r));
+    return open_device_side(r);
+}
+
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
     fth_signals before;
     run r = {.spec = spec, .device = device, .log = log, .lines = {.fd = -1}};
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
-    fth_err err;
-    FTH_TRY_OR(err, open_data(&r), done);
-    FTH_TRY_OR(err, open_model(&r), done);
-    FTH_TRY_OR(err, open_folder(&r), done);
-    FTH_TRY_OR(err, open_device_side(&r), done);
+    fth_err err = fth_ranks_agree(spec->ranks, prepare(&r));
+    if (err != FTH_OK) goto done;
+    FTH_TRY_OR(err, fth_ranks_same_run(spec->ranks, spec->yaml, fth_folder_hash(&r.folder)), done);
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
     fth_signals_catch(&before);

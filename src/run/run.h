@@ -38,6 +38,7 @@ typedef struct fth_run_spec {
     int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
     int64_t judge_after; /* updates before rules b to d of health.h are applied */
     double stop_seconds; /* ends the run after so much time; 0: no limit */
+    fth_ranks *ranks;    /* that train together; NULL: this process alone */
     bool strict;
     bool reset_schedule; /* with restore_file: the method's schedule begins anew */
 } fth_run_spec;
@@ -70,7 +71,7 @@ typedef struct fth_run_result {
     double seconds;
 } fth_run_result;
 
-/* Trains until a limit is met. FTH_DIVERGED: the run failed
+/* Trains until a limit is met. Of several ranks all call it, and rank 0 writes. FTH_DIVERGED: the run failed
  * (doc/analyses.md#when-a-run-has-failed), the message has the reason. FTH_STOPPED, FTH_TERMINATED:
  * SIGINT or SIGTERM came, a checkpoint was saved. */
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log, fth_run_result *result);
