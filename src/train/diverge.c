@@ -251,8 +251,7 @@ static fth_err gather(const fth_trainer *t, const fth_telemetry *w, const fth_fa
                         .loss_last = NAN,
                         .alpha = slots[0]};
     if (t->recipe.schedule.kind == FTH_INVERSE_SQRT_NOWARMUP) e->warmup = 0;
-    if (m->method->step && takes_option(m->method, "steps"))
-        e->schedule = (int64_t)fth_option_number(m, "steps");
+    e->schedule = fth_method_ramp(m).updates;
     e->takes_branch_lr = takes_option(m->method, "branch_lr") &&
                          strcmp(fth_option_text(m, "branch_lr"), "full") == 0;
     return w && fth_telemetry_rows(w) > 0 ? look_at_rows(&t->model->config, w, e) : FTH_OK;

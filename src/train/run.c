@@ -381,10 +381,8 @@ static fth_err log_start(run *r) {
                  (double)planned / 1048576.0, r->device->backend->name,
                  (double)available / 1048576.0, (double)batches / 1048576.0,
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
-    const fth_method *m = r->model.method.method;
-    int64_t tokens = r->spec->max_tokens * r->spec->update_freq;
-    const char *advice = m->warn ? m->warn(&r->model.method, tokens) : NULL;
-    if (advice) fth_log_warn(r->log, "%s", advice);
+    const char *advice = fth_method_warning(&r->model.method);
+    if (advice) warn(r, advice);
     return fth_run_log_write(&r->lines, line);
 }
 
