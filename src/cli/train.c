@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cli/plot_diverged.h"
 #include "cli/train_options.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 
 /* The figure of the report that a failed run leaves. What failed stays the error. */
@@ -56,10 +57,10 @@ fth_err fth_verb_train(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         err = fth_run_spec_from_options(&options, &spec);
         if (err == FTH_OK) err = fth_options_dump(options.groups, FTH_RUN_GROUPS, &yaml);
-        if (err == FTH_OK) {
-            spec.yaml = yaml.text;
+        spec.yaml = yaml.text;
+        if (err == FTH_OK) err = fth_model_path(&spec.restore_file, &parsed.arena);
+        if (err == FTH_OK)
             err = train(parsed.positionals[0], &spec, &options.device, options.train.quiet);
-        }
     }
     fth_str_fini(&yaml);
     fth_parsed_fini(&parsed);

@@ -318,8 +318,15 @@ static json_t *rows_json(const fth_telemetry *w) {
     return rows;
 }
 
+static void log_advice(const json_t *report, fth_log *log) {
+    const json_t *advice = json_object_get(report, "advice");
+    for (size_t i = 0; i < json_array_size(advice); i++)
+        fth_log_info(log, "what usually helps: %s",
+                     json_string_value(json_object_get(json_array_get(advice, i), "text")));
+}
+
 fth_err fth_diverge_write(const char *path, const fth_trainer *t, const fth_telemetry *w,
-                          const fth_failure *f) {
+                          const fth_failure *f, fth_log *log) {
     const fth_config *c = &t->model->config;
     fth_evidence e;
     fth_str text = {0};
@@ -336,6 +343,7 @@ fth_err fth_diverge_write(const char *path, const fth_trainer *t, const fth_tele
         o ? fth_json_write(o, 1, &text) : fth_fail(FTH_NO_MEMORY, "no memory for a report");
     if (err == FTH_OK) err = fth_str_add(&text, "\n", 1);
     if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
+    if (err == FTH_OK) log_advice(o, log);
     fth_str_fini(&text);
     json_decref(o);
     return err;

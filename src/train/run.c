@@ -484,7 +484,7 @@ static void report_failure(run *r, const fth_failure *f) {
         free(path);
         return;
     }
-    if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f) != FTH_OK)
+    if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f, r->log) != FTH_OK)
         fth_log_warn(r->log, "no report of the failure: %s", fth_error_message());
     free(path);
 }
@@ -581,7 +581,9 @@ static fth_err loop(run *r, int *signal) {
         if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r, &u), done);
         bool validation = is_due(t, r->spec->validate_interval);
         if (validation || is_due(t, r->spec->save_interval)) {
+            const double begun = now();
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
+            r->since += now() - begun; /* the speed is that of training */
             saved = t;
             if (validation) validated = t;
         }
