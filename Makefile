@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda test-cpus demo demo-compare bench format lint clean
+.PHONY: all help test test-cuda test-cpus fuzz mutants demo demo-compare bench format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -18,10 +18,14 @@ build/build.ninja: | packages-build
 build-asan/build.ninja: | packages-build
 	cmake -S . -B build-asan -G Ninja -DFATHOM_SANITIZE=ON $(CMAKE_FLAGS)
 
+build-fuzz/build.ninja: | packages-fuzz
+	cmake -S . -B build-fuzz -G Ninja -DFATHOM_FUZZ=ON -DFATHOM_TESTS=OFF -DFATHOM_CUDA=OFF \
+		-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ $(CMAKE_FLAGS)
+
 build-cuda/build.ninja: | packages-build
 	cmake -S . -B build-cuda -G Ninja -DFATHOM_CUDA=ON $(CMAKE_FLAGS)
 
-.PHONY: packages-build packages-test packages-lint packages-demo
+.PHONY: packages-build packages-test packages-lint packages-demo packages-fuzz
 packages-build:
 	@scripts/install-packages build
 packages-test:
@@ -30,6 +34,8 @@ packages-lint:
 	@scripts/install-packages build lint
 packages-demo:
 	@scripts/install-packages build demo
+packages-fuzz:
+	@scripts/install-packages build fuzz
 
 # --no-tests=error: a build without tests must not look like success.
 CTEST = ctest -j $$(nproc) --output-on-failure --no-tests=error
@@ -49,6 +55,14 @@ test-cuda: packages-test ## the tests of the CUDA backend; fails where there is 
 test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
 
+SECONDS ?= 60
+fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each
+	cmake --build build-fuzz --target fuzz
+	scripts/fuzz $(SECONDS)
+
+mutants: packages-test ## seeded mistakes, and which tests notice them (hours; goes on where it stopped)
+	scripts/mutants
+
 demo: packages-demo all ## train, translate, score and draw, from nothing, in minutes
 	build/fathom demo
 
@@ -66,4 +80,4 @@ lint: packages-lint build/build.ninja ## clang-tidy and cppcheck
 	scripts/lint build
 
 clean: ## remove what was built
-	rm -rf build build-asan build-cuda build-arm64
+	rm -rf build build-asan build-cuda build-arm64 build-fuzz build-mutants

@@ -34,7 +34,8 @@ struct fth_variant {
     unsigned flags;
     fth_act act;
     float p;       /* dropout */
-    double number; /* xent: smoothing; attention: divisor; mix: how many; update: which update */
+    double number; /* xent: smoothing; attention: divisor; mix: how many; update: which update;
+                      scale_shift: factor, 0 means 1 */
     int r, a, c;   /* join: fth_coef_kind of its coefficients */
 };
 

@@ -25,9 +25,11 @@ void fth_case_scale_shift(fth_trial *t, const fth_variant *v, const fth_shape *s
     op->in[SHIFT_X] = x;
     op->in[SHIFT_S] = scale;
     op->in[SHIFT_C] = shift;
+    op->u.scale_shift.factor = v->number != 0 ? (float)v->number : 1.0f;
     fth_val dy = fth_trial_upstream(t, output_like(t, op, SHIFT_Y, x));
     fth_op *back = op_of(t, FTH_KIND_scale_shift_bwd, SHIFT_BWD_N_IN, SHIFT_BWD_N_OUT, 0);
     if (!back) return;
+    back->u.scale_shift = op->u.scale_shift;
     back->in[SHIFT_BWD_DY] = dy;
     back->in[SHIFT_BWD_X] = scale ? x : 0;
     back->in[SHIFT_BWD_S] = scale;

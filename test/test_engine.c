@@ -327,6 +327,11 @@ static outcome gradients_on_ref(const fth_config *c, bool bits, int64_t budget) 
     return o;
 }
 
+/* Methods whose residual dropout is an operation of its own, because more than the sum reads it. */
+static bool drops_before_a_norm(const char *id) {
+    return strcmp(id, "periln") == 0 || strcmp(id, "resi-dual") == 0;
+}
+
 static void kept_bits_change_nothing(void **state) {
     (void)state;
     enum { LAYERS = 8, JOINS = 2 * LAYERS + 3 * LAYERS }; /* one for every sub-layer */
@@ -334,15 +339,16 @@ static void kept_bits_change_nothing(void **state) {
         fth_config c = model_case_config((*id)->id, FTH_ENCDEC);
         c.encoder_layers = c.decoder_layers = LAYERS;
         c.dropout = 0.2;
+        const int joins = drops_before_a_norm((*id)->id) ? 0 : JOINS;
         const outcome drawn = gradients_on_ref(&c, false, 0), kept = gradients_on_ref(&c, true, 0);
         const int64_t budget = kept.budget - kept.arena * 70 / 100;
         const outcome again = gradients_on_ref(&c, true, budget);
         assert_int_equal(drawn.readers, 0);
         /* each takes a place of 256 bytes, if a gap is not large enough already */
-        assert_true(kept.arena > drawn.arena && kept.arena <= drawn.arena + JOINS * 256);
+        assert_true(kept.arena > drawn.arena - !joins && kept.arena <= drawn.arena + joins * 256);
         const outcome *with[] = {&kept, &again};
         for (int k = 0; k < 2; k++) {
-            assert_int_equal(with[k]->readers, JOINS);
+            assert_int_equal(with[k]->readers, joins);
             assert_true(with[k]->update.loss == drawn.update.loss);
             assert_memory_equal(with[k]->grad, drawn.grad, drawn.bytes);
             free(with[k]->grad);

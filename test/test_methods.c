@@ -96,6 +96,9 @@ static const struct variant {
     {"realformer", "mode", "mean", 0},
     {"b2t-noln", "final_ln", "true", 0},
     {"admin", "mode", "const", 0},
+    {"keel", "alpha", NULL, 1.5},
+    {"periln", "embed_norm", "true", 0},
+    {"mixln", "post_share", NULL, 0.5},
 };
 
 static void gradients_of_options(void **state) {

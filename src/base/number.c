@@ -27,3 +27,9 @@ fth_number fth_size_text(uint64_t bytes) {
     snprintf(n.text, sizeof n.text, "%llu%s", (unsigned long long)bytes, suffixes[power]);
     return n;
 }
+
+bool fth_parse_number(const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*out);
+}

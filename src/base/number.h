@@ -2,6 +2,7 @@
 #ifndef FTH_BASE_NUMBER_H
 #define FTH_BASE_NUMBER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Returned by value, so that it can be used in place: printf("%s", fth_double_text(x).text). */
@@ -17,5 +18,8 @@ fth_number fth_shown_number(double x);
 
 /* A number of bytes, with a suffix where that is exact: 8G, 1536M, 1000. */
 fth_number fth_size_text(uint64_t bytes);
+
+/* Reads a finite number that is all of text. */
+bool fth_parse_number(const char *text, double *out);
 
 #endif

@@ -232,7 +232,8 @@ static fth_err run(demo *d) {
     memcpy(d->tgt, pair + 3, 2);
     FTH_TRY(fth_new_dirs_make(&d->made, d->o->out));
     FTH_TRY(make_data(d));
-    const fth_method *deep = fth_method_find(FTH_DEFAULT_METHOD), *plain = fth_method_plain();
+    const fth_method *deep = fth_method_find(FTH_DEFAULT_METHOD),
+                     *plain = fth_method_plain(FTH_NORM_POST);
     FTH_TRY(train_and_translate(d, deep));
     if (d->o->compare) FTH_TRY(train_and_translate(d, plain));
     const char *runs[] = {text(d, "%s/%s", d->o->out, deep->id),

@@ -1,4 +1,4 @@
-/* fold.c: fathom fold MODEL --out MODEL2: the same outputs as a plain Post-LN model. */
+/* fold.c: fathom fold MODEL --out MODEL2: the same outputs as a plain Post-LN or Pre-LN model. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,8 +18,8 @@ static fth_err run(const char *folder, const fold_options *o) {
     fth_err err = fth_model_fold(&from, flat, &to, &folded);
     if (err == FTH_OK) err = fth_weights_write(o->out, &to, folded, folder);
     if (err == FTH_OK)
-        fprintf(stderr, "%s of step %lld is now plain Post-LN\n", from.method.method->title,
-                (long long)from.config.step);
+        fprintf(stderr, "%s of step %lld is now plain %s\n", from.method.method->title,
+                (long long)from.config.step, to.method.method->title);
     free(flat);
     free(folded);
     fth_model_fini(&from);
@@ -32,7 +32,7 @@ fth_err fth_verb_fold(int argc, char **argv) {
     fth_option_group groups[] = {fold_options_group(&options)};
     const fth_usage usage = {
         "fathom fold", "MODEL --out FOLDER",
-        "Writes a plain Post-LN model that gives the same outputs, for methods "
+        "Writes a plain Post-LN or Pre-LN model that gives the same outputs, for methods "
         "that can be folded (fathom methods says which).",
         1, 1};
     fth_parsed parsed;

@@ -14,10 +14,10 @@ static void list(void) {
     printf("%-13s %-5s %s\n", "id", "folds", "equation");
     for (const fth_method *const *m = fth_methods(); *m; m++)
         printf("%-13s %-5s %s\n", (*m)->id, (*m)->fold ? "yes" : "no", (*m)->equation);
-    printf(
-        "\n%s is the default. folds: fathom fold makes plain Post-LN of it. \"fathom methods ID\" "
-        "explains one, with its options.\n",
-        FTH_DEFAULT_METHOD);
+    printf("\n%s is the default. folds: fathom fold makes plain Post-LN or Pre-LN of it. \"fathom "
+           "methods ID\" "
+           "explains one, with its options.\n",
+           FTH_DEFAULT_METHOD);
 }
 
 static void explain(const fth_method *m) {
@@ -43,7 +43,7 @@ static void markdown(void) {
     printf(
         "# Methods\n\nMade by `fathom methods --markdown`. `G` is a sub-layer, `D` dropout, `LN` "
         "layer normalisation, `x` the residual stream.\n\n"
-        "| id | equation | extra parameters | fold to plain Post-LN |\n"
+        "| id | equation | extra parameters | fold to plain Post-LN or Pre-LN |\n"
         "| --- | --- | --- | --- |\n");
     for (const fth_method *const *m = fth_methods(); *m; m++)
         printf("| `%s` | `%s` | %s | %s |\n", (*m)->id, (*m)->equation, (*m)->extra,

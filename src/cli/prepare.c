@@ -13,7 +13,8 @@
 #define TEXT_OPTIONS(X)                                                                            \
     X(LIST, train_src, "", FTH_SHOWN_AS("FILE"), "source of the training pairs")                   \
     X(LIST, train_tgt, "", FTH_SHOWN_AS("FILE"), "target of the training pairs, line by line")     \
-    X(LIST, train_tsv, "", FTH_SHOWN_AS("FILE"), "training pairs as lines of source<TAB>target")   \
+    X(LIST, train_tsv, "", FTH_SHOWN_AS("FILE"),                                                   \
+      "training pairs as lines of source<TAB>target, or a table (see --columns)")                  \
     X(LIST, train_jsonl, "", FTH_SHOWN_AS("FILE"), "training pairs as JSON lines")                 \
     X(LIST, train_text, "", FTH_SHOWN_AS("FILE"), "plain text, for a language model")              \
     X(LIST, valid_src, "", FTH_SHOWN_AS("FILE"), "source of the validation pairs")                 \
@@ -32,6 +33,16 @@
       "JSON lines: the key of a list of further references, if there is one")
 FTH_OPTIONS(text_options, "text (plain, .gz or .zst; - is standard input)", TEXT_OPTIONS)
 
+#define TABLE_OPTIONS(X)                                                                           \
+    X(STR, columns, "", FTH_SHOWN_AS("text=C,label=C"),                                            \
+      "--...-tsv are tables: columns of text, text2 (of pairs) and label, by number or by header") \
+    X(BOOL, header, "false", FTH_ANY, "the first line of a table is passed over")                  \
+    X(STR, labels, "auto", FTH_SHOWN_AS("auto|number|A,B"),                                        \
+      "classes: those of the training text, or these in this order; number: values to predict")    \
+    X(STR, pair_separator, "", FTH_SHOWN_AS("TEXT"),                                               \
+      "between text and text2; default: two end symbols")
+FTH_OPTIONS(table_options, "tables, for classification and regression", TABLE_OPTIONS)
+
 #define VOCABULARY_OPTIONS(X)                                                                      \
     X(CHOICE, model_type, "bpe", FTH_CHOICES("bpe|unigram|word|char"), "kind of tokens")           \
     X(I64, vocab_size, "8000", FTH_RANGE(0, 16777216),                                             \
@@ -42,6 +53,7 @@ FTH_OPTIONS(text_options, "text (plain, .gz or .zst; - is standard input)", TEXT
       "share of the text's characters that get a token; 0.9995 for Chinese or Japanese")           \
     X(BOOL, byte_fallback, "false", FTH_ANY, "bytes for other characters, instead of <unk>")       \
     X(STR, user_symbols, "", FTH_SHOWN_AS("A,B"), "words that always are one token")               \
+    X(BOOL, mask, "false", FTH_ANY, "a piece <mask>, for masked language models")                  \
     X(CHOICE, normalization, "auto",                                                               \
       FTH_CHOICES("auto|nmt_nfkc|nmt_nfkc_cf|nfkc|nfkc_cf|identity"),                              \
       "of text before it is cut; _cf folds case; auto: identity for word and char, else nmt_nfkc") \
@@ -62,7 +74,7 @@ FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
     X(I64, threads, "", FTH_MIN(1), "threads that cut text; default: one for each core")
 FTH_OPTIONS(prepare_options, "data set", PREPARE_OPTIONS)
 
-enum { N_GROUPS = 3 };
+enum { N_GROUPS = 4 };
 
 /* The lists of a split, as the options have them. */
 typedef struct split_lists {
@@ -104,6 +116,45 @@ static fth_err describe_split(const split_lists *l, const char *name, fth_text_s
     return add_files(spec, 0, list, arena);
 }
 
+/* "auto", "number", or the names of classes. */
+static fth_err describe_labels(const char *text, fth_label_set *labels) {
+    labels->kind = strcmp(text, "number") == 0 ? FTH_LABELS_NUMBER : FTH_LABELS_CLASS;
+    if (labels->kind == FTH_LABELS_NUMBER || strcmp(text, "auto") == 0) return FTH_OK;
+    for (const char *item = text; *item;) {
+        const size_t length = strcspn(item, ",");
+        char *name = strndup(item, length);
+        fth_err err = name ? fth_label_set_add(labels, name)
+                           : fth_fail(FTH_NO_MEMORY, "no memory for a label");
+        free(name);
+        FTH_TRY(err);
+        item += length + (item[length] == ',');
+    }
+    if (labels->n < 2)
+        return fth_fail(FTH_USAGE, "--labels %s: must be auto, number or two classes at least",
+                        text);
+    return FTH_OK;
+}
+
+/* Tables in the place of pairs between tabs. */
+static fth_err describe_tables(const table_options *o, const fth_option_group *groups,
+                               fth_columns *columns, fth_prepare *p) {
+    static const char *const of_tables[] = {"header", "labels", "pair_separator", NULL};
+    if (!o->columns[0])
+        return fth_refuse_options(groups, N_GROUPS, of_tables, "is for tables; needs --columns");
+    FTH_TRY(fth_columns_parse(o->columns, o->header, columns));
+    for (int i = 0; i < FTH_N_SPLITS; i++) {
+        fth_text_spec *spec = &p->text[i];
+        if (spec->kind == FTH_TEXT_NONE) continue;
+        if (spec->kind != FTH_TEXT_TSV)
+            return fth_fail(FTH_USAGE, "--columns: needs --%s-tsv", fth_split_name(i));
+        spec->kind = FTH_TEXT_COLUMNS;
+        spec->columns = columns;
+    }
+    p->pair_separator = o->pair_separator;
+    if (!columns->name[FTH_COLUMN_LABEL][0]) return FTH_OK;
+    return describe_labels(o->labels, &p->labels);
+}
+
 static fth_err describe_text(const text_options *o, fth_prepare *p, fth_arena *arena) {
     const split_lists lists[FTH_N_SPLITS] = {
         {&o->train_src, &o->train_tgt, &o->train_tsv, &o->train_jsonl, &o->train_text},
@@ -128,9 +179,9 @@ static fth_err describe_text(const text_options *o, fth_prepare *p, fth_arena *a
 
 /* A tokenizer that is there has all this in it. */
 static fth_err check_tokenizer(const vocabulary_options *o, const fth_option_group *groups) {
-    static const char *const made[] = {
-        "model_type",   "vocab_size",    "character_coverage", "byte_fallback",
-        "user_symbols", "normalization", "tokenizer_sample",   NULL};
+    static const char *const made[] = {"model_type",       "vocab_size",   "character_coverage",
+                                       "byte_fallback",    "user_symbols", "normalization",
+                                       "tokenizer_sample", "mask",         NULL};
     const size_t n = o->tokenizer.count;
     if (n > 2) return fth_fail(FTH_USAGE, "--tokenizer is given %zu times; two are the most", n);
     if (n == 0) return FTH_OK;
@@ -141,8 +192,18 @@ static fth_err check_tokenizer(const vocabulary_options *o, const fth_option_gro
     return FTH_OK;
 }
 
+/* The symbols of the user, and the mask. */
+static const char *with_mask(const vocabulary_options *o, fth_arena *arena) {
+    if (!o->mask) return o->user_symbols;
+    if (!o->user_symbols[0]) return FTH_MASK_PIECE;
+    char *all = fth_strdup_printf("%s," FTH_MASK_PIECE, o->user_symbols);
+    char *kept = all ? fth_arena_strdup(arena, all) : NULL;
+    free(all);
+    return kept ? kept : o->user_symbols;
+}
+
 static fth_err describe_vocabulary(const vocabulary_options *o, const fth_option_group *groups,
-                                   fth_prepare *p) {
+                                   fth_prepare *p, fth_arena *arena) {
     FTH_TRY(check_tokenizer(o, groups));
     bool size_was_set = fth_option_was_set(groups, N_GROUPS, "vocab_size");
     int whole = strcmp(o->model_type, "word") == 0 || strcmp(o->model_type, "char") == 0;
@@ -152,7 +213,7 @@ static fth_err describe_vocabulary(const vocabulary_options *o, const fth_option
         .vocab_size = whole && !size_was_set ? 0 : (int32_t)o->vocab_size,
         .character_coverage = o->character_coverage,
         .byte_fallback = o->byte_fallback,
-        .user_symbols = o->user_symbols,
+        .user_symbols = with_mask(o, arena),
         .normalization = automatic ? NULL : o->normalization,
     };
     p->separate = o->separate || !o->joint;
@@ -203,8 +264,9 @@ static fth_err show_result(const char *out, fth_log *log) {
     return err;
 }
 
-static fth_err run(const text_options *text, const vocabulary_options *vocabulary,
-                   const prepare_options *o, const fth_option_group *groups, fth_arena *arena) {
+static fth_err run(const text_options *text, const table_options *table,
+                   const vocabulary_options *vocabulary, const prepare_options *o,
+                   const fth_option_group *groups, fth_arena *arena) {
     fth_log log;
     fth_log_init(&log, stderr, false);
     fth_prepare p = {.out = o->out,
@@ -215,19 +277,23 @@ static fth_err run(const text_options *text, const vocabulary_options *vocabular
                      .threads = (int)o->threads,
                      .log = &log};
     if (!o->out[0]) return fth_fail(FTH_USAGE, "--out FOLDER is missing");
+    fth_columns columns;
     FTH_TRY(describe_text(text, &p, arena));
-    FTH_TRY(describe_vocabulary(vocabulary, groups, &p));
+    FTH_TRY(describe_vocabulary(vocabulary, groups, &p, arena));
+    fth_err err = describe_tables(table, groups, &columns, &p);
     p.about = options_json(groups, N_GROUPS);
-    fth_err err = fth_prepare_run(&p);
+    if (err == FTH_OK) err = fth_prepare_run(&p);
+    fth_label_set_fini(&p.labels);
     json_decref(p.about);
     return err ? err : show_result(o->out, &log);
 }
 
 fth_err fth_verb_prepare(int argc, char **argv) {
     text_options text;
+    table_options table;
     vocabulary_options vocabulary;
     prepare_options options;
-    fth_option_group groups[N_GROUPS] = {text_options_group(&text),
+    fth_option_group groups[N_GROUPS] = {text_options_group(&text), table_options_group(&table),
                                          vocabulary_options_group(&vocabulary),
                                          prepare_options_group(&options)};
     const fth_usage usage = {"fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
@@ -238,7 +304,8 @@ fth_err fth_verb_prepare(int argc, char **argv) {
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
-    if (err == FTH_OK && !done) err = run(&text, &vocabulary, &options, groups, &parsed.arena);
+    if (err == FTH_OK && !done)
+        err = run(&text, &table, &vocabulary, &options, groups, &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

@@ -1,17 +1,12 @@
 #include "data/dataset.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "data/format.h"
+#include "data/map.h"
 
 static fth_err special_in_range(const char *path, const fth_fds_side *s) {
     const int32_t ids[] = {s->bos, s->pad, s->eos, s->unk};
@@ -72,30 +67,6 @@ static void take_header(fth_dataset *d, const fth_fds_header *h, const fth_fds_l
     }
 }
 
-static fth_err map_file(fth_dataset *d) {
-    struct stat info;
-    /* a pipe is refused, not waited for */
-    int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fth_fail(fth_path_error(errno), "%s: cannot open: %s", d->path, strerror(errno));
-    fth_err err = FTH_OK;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        err = fth_fail(FTH_BAD_INPUT, "%s: not a data set of fathom, no regular file", d->path);
-    } else if (info.st_size < FTH_FDS_HEADER) {
-        err = fth_fail(FTH_BAD_INPUT, "%s: not a data set of fathom, or cut short: %lld bytes",
-                       d->path, (long long)info.st_size);
-    } else {
-        d->map_size = (size_t)info.st_size;
-        d->map = mmap(NULL, d->map_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (d->map == MAP_FAILED) {
-            d->map = NULL;
-            err = fth_fail(FTH_IO, "%s: cannot map: %s", d->path, strerror(errno));
-        }
-    }
-    close(fd);
-    return err;
-}
-
 /* The offsets begin and end where they must. */
 static fth_err check_ends(const fth_dataset *d) {
     for (int s = 0; s < d->n_sides; s++)
@@ -115,7 +86,7 @@ fth_err fth_dataset_open(const char *path, fth_dataset **out) {
         err = fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", path);
         goto fail;
     }
-    FTH_TRY_OR(err, map_file(d), fail);
+    FTH_TRY_OR(err, fth_map_file(path, FTH_FDS_HEADER, &d->map, &d->map_size), fail);
     memcpy(&header, d->map, sizeof header);
     FTH_TRY_OR(err, check_header(path, &header, d->map_size, &layout), fail);
     take_header(d, &header, &layout);
@@ -129,7 +100,7 @@ fail:
 
 void fth_dataset_free(fth_dataset *d) {
     if (!d) return;
-    if (d->map) munmap(d->map, d->map_size);
+    fth_unmap_file(d->map, d->map_size);
     free(d->path);
     free(d);
 }

@@ -30,7 +30,17 @@ static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
 
 fth_err fth_describe_folder(const fth_folder *f, fth_str *out) {
     FTH_TRY(fth_str_addf(out, "%s: %s\n", f->path,
-                         f->n_sides == 2 ? "pairs of source and target" : "plain text"));
+                         f->n_sides == 2  ? "pairs of source and target"
+                         : f->labels.kind ? "text with labels"
+                                          : "plain text"));
+    if (f->labels.kind == FTH_LABELS_CLASS) {
+        FTH_TRY(fth_str_addf(out, "labels: %d classes:", f->labels.n));
+        for (int32_t i = 0; i < f->labels.n && i < 20; i++)
+            FTH_TRY(fth_str_addf(out, " %s", f->labels.names[i]));
+        FTH_TRY(fth_str_addf(out, f->labels.n > 20 ? " ...\n" : "\n"));
+    } else if (f->labels.kind == FTH_LABELS_NUMBER) {
+        FTH_TRY(fth_str_addf(out, "labels: numbers\n"));
+    }
     for (int i = 0; i < 1 + f->separate; i++) {
         fth_tokenizer *t = NULL;
         FTH_TRY(fth_folder_tokenizer(f, i, &t));

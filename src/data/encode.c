@@ -5,17 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/str.h"
 #include "data/split_text.h"
 
 enum { BLOCK_RECORDS = 1024, BLOCK_BYTES = 1 << 20 };
+#define NONE SIZE_MAX
 
 /* A record in a block: where its texts stand in block.text, and its tokens in block.ids. */
 typedef struct entry {
     size_t text[2], length[2]; /* by side */
     size_t ids[2], n[2], words[2];
     size_t references; /* where the first stands; each ends with a NUL */
-    int n_references, sides;
+    int n_references;
+    int texts, sides; /* sides: 1 where two texts of a table become one */
+    size_t label;     /* where it stands; NONE: there is none */
     const char *file;
     int64_t line;
 } entry;
@@ -64,18 +68,31 @@ static size_t count_words(const char *text, size_t length) {
     return words;
 }
 
-static fth_err cut_block(const fth_encode_options *o, fth_word_cache caches[2], block *b) {
-    for (int i = 0; i < b->n; i++) {
-        entry *e = &b->entries[i];
-        for (int s = 0; s < e->sides; s++) {
-            const char *text = b->text.text + e->text[s];
-            e->ids[s] = b->ids[s].n;
-            FTH_TRY(fth_tokenizer_encode_cached(o->tokenizer[s], &caches[s], text, e->length[s],
-                                                &b->ids[s]));
-            e->n[s] = b->ids[s].n - e->ids[s];
-            e->words[s] = count_words(text, e->length[s]);
-        }
+static fth_err add_ids(fth_ids *list, const fth_ids *more) {
+    FTH_TRY(fth_ids_reserve(list, more->n));
+    memcpy(list->ids + list->n, more->ids, more->n * sizeof *more->ids);
+    list->n += more->n;
+    return FTH_OK;
+}
+
+static fth_err cut_entry(const fth_encode_options *o, fth_word_cache caches[2], block *b,
+                         entry *e) {
+    for (int i = 0; i < e->texts; i++) {
+        const int s = i < e->sides ? i : 0;
+        const char *text = b->text.text + e->text[i];
+        if (s == i) e->ids[s] = b->ids[s].n;
+        if (s != i) FTH_TRY(add_ids(&b->ids[s], o->separator));
+        FTH_TRY(fth_tokenizer_encode_cached(o->tokenizer[s], &caches[s], text, e->length[i],
+                                            &b->ids[s]));
+        e->n[s] = b->ids[s].n - e->ids[s];
+        e->words[s] += count_words(text, e->length[i]);
     }
+    if (e->sides < e->texts) e->length[0] += e->length[1];
+    return FTH_OK;
+}
+
+static fth_err cut_block(const fth_encode_options *o, fth_word_cache caches[2], block *b) {
+    for (int i = 0; i < b->n; i++) FTH_TRY(cut_entry(o, caches, b, &b->entries[i]));
     return FTH_OK;
 }
 
@@ -150,7 +167,7 @@ static fth_err copy_text(block *b, const char *text, size_t length, size_t *at) 
 }
 
 /* Reads records until the block is full or the input ends. */
-static fth_err fill_block(fth_records *records, block *b, int *ended) {
+static fth_err fill_block(const fth_encode_options *o, fth_records *records, block *b, int *ended) {
     fth_record record;
     fth_str_clear(&b->text);
     b->ids[0].n = b->ids[1].n = 0;
@@ -161,7 +178,9 @@ static fth_err fill_block(fth_records *records, block *b, int *ended) {
         *ended = record.sides == 0;
         if (*ended) return FTH_OK;
         entry *e = &b->entries[b->n++];
-        *e = (entry){.sides = record.sides,
+        *e = (entry){.texts = record.sides,
+                     .sides = o->separator ? 1 : record.sides,
+                     .label = NONE,
                      .n_references = record.n_references,
                      .file = fth_records_file(records),
                      .line = fth_records_line(records)};
@@ -169,6 +188,7 @@ static fth_err fill_block(fth_records *records, block *b, int *ended) {
             e->length[s] = record.length[s];
             FTH_TRY(copy_text(b, record.text[s], record.length[s], &e->text[s]));
         }
+        if (record.label) FTH_TRY(copy_text(b, record.label, strlen(record.label), &e->label));
         e->references = b->text.length;
         for (int i = 0; i < record.n_references; i++) {
             size_t unused;
@@ -216,6 +236,26 @@ static void count_tokens(const sink *k, const entry *e, const int32_t *const ids
     }
 }
 
+/* The class or the number of a record. */
+static fth_err write_label(const sink *k, const block *b, const entry *e) {
+    const fth_label_set *labels = k->options->labels;
+    const char *text = b->text.text + e->label;
+    if (labels->kind == FTH_LABELS_NUMBER) {
+        double number;
+        if (!fth_parse_number(text, &number))
+            return fth_fail(FTH_BAD_INPUT, "%s:%lld: the label '%.40s' is not a number", e->file,
+                            (long long)e->line, text);
+        const float label = (float)number;
+        return fth_vectors_writer_add(k->options->label_out, &label, 1);
+    }
+    const int32_t label = fth_label_set_find(labels, text);
+    if (label < 0)
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s:%lld: the label '%.40s' is not among the %d of the training text",
+                        e->file, (long long)e->line, text, labels->n);
+    return fth_vectors_writer_add(k->options->label_out, &label, 1);
+}
+
 static fth_err write_entry(sink *k, const block *b, entry *e) {
     int leave_out;
     k->counts->read++;
@@ -224,6 +264,7 @@ static fth_err write_entry(sink *k, const block *b, entry *e) {
     const int32_t *ids[2] = {b->ids[0].ids + e->ids[0], NULL};
     if (e->sides == 2) ids[1] = b->ids[1].ids + e->ids[1];
     FTH_TRY(fth_dataset_writer_add(k->out, ids, e->n, e->words, e->length));
+    if (k->options->label_out) FTH_TRY(write_label(k, b, e));
     count_tokens(k, e, ids);
     k->counts->written++;
     if (!k->options->text_prefix || e->sides != 2) return FTH_OK;
@@ -256,7 +297,7 @@ static fth_err run(ring *r, fth_records *records, sink *k) {
     for (int ended = 0; !ended;) {
         if (r->filled - r->written == r->n_blocks) FTH_TRY(write_oldest(r, k));
         block *b = &r->blocks[r->filled % r->n_blocks];
-        FTH_TRY(fill_block(records, b, &ended));
+        FTH_TRY(fill_block(k->options, records, b, &ended));
         b->bytes = fth_records_bytes(records);
         pthread_mutex_lock(&r->lock);
         r->filled++;

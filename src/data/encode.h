@@ -11,8 +11,10 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "data/dataset.h"
+#include "data/label_set.h"
 #include "data/records.h"
 #include "data/tokenizer.h"
+#include "data/vectors.h"
 
 typedef struct fth_encode_options {
     const fth_tokenizer *tokenizer[2]; /* by side; both may be the same */
@@ -23,7 +25,13 @@ typedef struct fth_encode_options {
     int drop_empty;          /* pairs with an empty side are left out */
     const char *text_prefix; /* "DIR/valid": also write DIR/valid.src.txt, valid.tgt.txt, and
                                 valid.ref1.txt ... with further references; NULL: no */
-    fth_progress *progress;  /* in kB of input; NULL: none */
+    const fth_ids
+        *separator; /* of tables: the two texts of a record become one side with these ids between
+                                 them; NULL: a side for each text */
+    const fth_label_set *labels; /* of tables; NULL: none */
+    fth_vectors_writer
+        *label_out;         /* gets a label for each sentence: int32_t classes or float numbers */
+    fth_progress *progress; /* in kB of input; NULL: none */
 } fth_encode_options;
 
 typedef struct fth_encode_counts {

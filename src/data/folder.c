@@ -41,7 +41,7 @@ static fth_err read_keys(fth_folder *f) {
     if (!json_is_object(splits)) return bad_key(f, "splits", "is not an object");
     for (int s = 0; s < FTH_N_SPLITS; s++)
         f->has_split[s] = json_object_get(splits, fth_split_name(s)) != NULL;
-    return FTH_OK;
+    return fth_label_set_read(&f->labels, json_object_get(f->json, "labels"), f->path);
 }
 
 fth_err fth_folder_open(fth_folder *f, const char *path) {
@@ -66,6 +66,7 @@ fth_err fth_folder_open(fth_folder *f, const char *path) {
 
 void fth_folder_fini(fth_folder *f) {
     json_decref(f->json);
+    fth_label_set_fini(&f->labels);
     free(f->path);
     *f = (fth_folder){0};
 }
@@ -113,6 +114,51 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
         fth_dataset_free(d);
     else
         *out = d;
+    return err;
+}
+
+/* Labels belong to the sentences of a split and are among the classes. */
+static fth_err check_labels(const fth_folder *f, int split, const fth_vectors *v) {
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const json_int_t said = json_integer_value(json_object_get(entry, "sentences"));
+    const fth_vector_type type =
+        f->labels.kind == FTH_LABELS_NUMBER ? FTH_VECTOR_F32 : FTH_VECTOR_I32;
+    if (v->type != type || v->width != 1 || v->offsets)
+        return fth_fail(FTH_BAD_INPUT, "%s: holds no labels of the kind that dataset.json names",
+                        v->path);
+    if (v->records != said)
+        return fth_fail(FTH_BAD_INPUT, "%s: has %lld labels and dataset.json says %lld sentences",
+                        v->path, (long long)v->records, (long long)said);
+    const json_t *sum = json_object_get(entry, "labels_crc");
+    if (sum && json_integer_value(sum) != (json_int_t)v->data_crc)
+        return fth_fail(FTH_BAD_INPUT, "%s: is not the file that fathom prepare wrote here",
+                        v->path);
+    FTH_TRY(fth_vectors_check(v)); /* they are few bytes */
+    for (int64_t i = 0; type == FTH_VECTOR_I32 && i < v->records; i++) {
+        const int32_t label = *(const int32_t *)fth_vectors_at(v, i);
+        if (label < 0 || label >= f->labels.n)
+            return fth_fail(FTH_BAD_INPUT, "%s: label %lld is %d, not in [0, %d)", v->path,
+                            (long long)i, label, f->labels.n);
+    }
+    return FTH_OK;
+}
+
+fth_err fth_folder_labels(const fth_folder *f, int split, fth_vectors **out) {
+    fth_vectors *v = NULL;
+    if (f->labels.kind == FTH_LABELS_NONE)
+        return fth_fail(FTH_USAGE,
+                        "%s: has no labels; fathom prepare --columns text=...,label=... makes them",
+                        f->path);
+    char *path = fth_strdup_printf("%s/%s.labels", f->path, fth_split_name(split));
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    fth_err err = fth_vectors_open(path, &v);
+    free(path);
+    if (err == FTH_OK) err = check_labels(f, split, v);
+    if (err != FTH_OK)
+        fth_vectors_free(v);
+    else
+        *out = v;
     return err;
 }
 
@@ -241,6 +287,10 @@ fth_err fth_folder_check(const fth_folder *f) {
         }
         fth_dataset_free(d);
         FTH_TRY(err);
+        fth_vectors *labels = NULL;
+        if (f->labels.kind == FTH_LABELS_NONE) continue;
+        FTH_TRY(fth_folder_labels(f, split, &labels));
+        fth_vectors_free(labels);
     }
     return FTH_OK;
 }

@@ -2,6 +2,7 @@
  *
  *     DATASET/dataset.json          what it is: sides, splits, counts, options
  *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
+ *     DATASET/train.labels ...      of tables: a label for each sentence (data/vectors.h)
  *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model
  *     DATASET/valid.src.txt ...     the text of valid and test pairs (data/split_text.h) */
 #ifndef FTH_DATA_FOLDER_H
@@ -12,7 +13,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "data/dataset.h"
+#include "data/label_set.h"
 #include "data/tokenizer.h"
+#include "data/vectors.h"
 
 enum { FTH_TRAIN = 0, FTH_VALID = 1, FTH_TEST = 2, FTH_N_SPLITS = 3 };
 
@@ -28,6 +31,7 @@ typedef struct fth_folder {
     double target_unigram_nll; /* H_uni of METHODS E.12: nats per target token, end symbols
                                   included, under the frequencies of the training data; NAN when
                                   there is no train split */
+    fth_label_set labels;      /* what they may be; NONE: there are none */
     json_t *json;              /* all of dataset.json */
 } fth_folder;
 
@@ -38,6 +42,9 @@ void fth_folder_fini(fth_folder *f);
 /* FTH_NOT_FOUND when the data set has no such split; the message says which it has. FTH_BAD_INPUT when
  * the file is another than dataset.json's. */
 fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out);
+
+/* The labels of a split, as many as it has sentences; FTH_USAGE when the data set has none. */
+fth_err fth_folder_labels(const fth_folder *f, int split, fth_vectors **out);
 
 /* The tokenizer of a side; side 0 of a one-sided data set. */
 fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out);

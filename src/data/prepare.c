@@ -29,6 +29,8 @@ typedef struct work {
     json_t *tokenizers, *splits; /* for dataset.json */
     int64_t *unigram;            /* [size of the last side's tokenizer] */
     double unigram_nll;          /* NAN without a train split */
+    fth_label_set labels;        /* NONE: no tables */
+    fth_ids separator;           /* between the two texts of a table */
 } work;
 
 static fth_err no_memory(void) {
@@ -36,7 +38,7 @@ static fth_err no_memory(void) {
 }
 
 static int sides_of(const fth_text_spec *text) {
-    return text->kind == FTH_TEXT_PLAIN ? 1 : 2;
+    return text->kind == FTH_TEXT_PLAIN || text->kind == FTH_TEXT_COLUMNS ? 1 : 2;
 }
 
 static fth_err check_request(work *w) {
@@ -71,6 +73,48 @@ static fth_err copy_inputs(work *w) {
         }
     }
     return FTH_OK;
+}
+
+/* The classes of the training text. */
+static fth_err collect_labels(work *w) {
+    fth_records *records = NULL;
+    fth_record record;
+    FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
+    fth_err err = FTH_OK;
+    while ((err = fth_records_next(records, &record)) == FTH_OK && record.sides)
+        FTH_TRY_OR(err, fth_label_set_add(&w->labels, record.label), end);
+    fth_label_set_sort(&w->labels);
+end:
+    fth_records_free(records);
+    return err;
+}
+
+/* Labels that were given are kept, in their order. */
+static fth_err find_labels(work *w) {
+    const fth_label_set *asked = &w->p->labels;
+    w->labels.kind = asked->kind;
+    for (int32_t i = 0; i < asked->n; i++) FTH_TRY(fth_label_set_add(&w->labels, asked->names[i]));
+    if (asked->kind != FTH_LABELS_CLASS || asked->n) return FTH_OK;
+    if (!w->text[FTH_TRAIN].kind)
+        return fth_fail(FTH_USAGE,
+                        "--labels auto: takes the labels of the training text, and there is none");
+    FTH_TRY(collect_labels(w));
+    if (w->labels.n < 2)
+        return fth_fail(FTH_BAD_INPUT, "%s: has %d different label; a class needs two at least",
+                        w->text[FTH_TRAIN].files[0][0].name, w->labels.n);
+    return FTH_OK;
+}
+
+/* What stands between two texts: two end symbols, or the ids of a text. */
+static fth_err find_separator(work *w) {
+    const char *text = w->p->pair_separator;
+    if (!text || !text[0]) {
+        FTH_TRY(fth_ids_reserve(&w->separator, 2));
+        w->separator.ids[0] = w->separator.ids[1] = fth_tokenizer_special(w->tokenizer[0]).eos;
+        w->separator.n = 2;
+        return FTH_OK;
+    }
+    return fth_tokenizer_encode(w->tokenizer[0], text, strlen(text), &w->separator);
 }
 
 static void progress_start(fth_progress *progress, const work *w, const char *title,
@@ -242,8 +286,9 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
 }
 
 static fth_err encode(work *w, int split, const char *path, const char *prefix,
-                      fth_encode_counts *counts) {
+                      fth_vectors_writer *labels, fth_encode_counts *counts) {
     const fth_prepare *p = w->p;
+    const int table = w->text[split].kind == FTH_TEXT_COLUMNS;
     fth_dataset_writer *out = NULL;
     fth_progress progress;
     fth_data_side sides[2] = {{0}};
@@ -254,13 +299,18 @@ static fth_err encode(work *w, int split, const char *path, const char *prefix,
         .max_tokens = {p->max_tokens[0], p->max_tokens[1]},
         .strict = p->strict,
         .drop_empty = split == FTH_TRAIN && w->n_sides == 2,
-        .text_prefix = split == FTH_TRAIN ? NULL : prefix,
+        .text_prefix = split == FTH_TRAIN || table ? NULL : prefix,
+        .separator = table ? &w->separator : NULL,
+        .labels = &w->labels,
+        .label_out = labels,
         .progress = &progress,
     };
     for (int s = 0; s < w->n_sides; s++) {
         sides[s].vocab = fth_tokenizer_size(o.tokenizer[s]);
         sides[s].special = fth_tokenizer_special(o.tokenizer[s]);
     }
+    if (table && !o.max_tokens[0])
+        o.max_tokens[0] = p->max_positions - 1; /* a bos comes before it */
     FTH_TRY(fth_dataset_writer_new(path, w->n_sides, sides, &out));
     progress_start(&progress, w, fth_split_name(split), &w->text[split]);
     fth_err err =
@@ -271,17 +321,49 @@ static fth_err encode(work *w, int split, const char *path, const char *prefix,
     return err;
 }
 
+/* train.labels beside train.fds. */
+static fth_err encode_with_labels(work *w, int split, const char *path, const char *prefix,
+                                  fth_encode_counts *counts) {
+    fth_vectors_writer *labels = NULL;
+    if (w->labels.kind == FTH_LABELS_NONE) return encode(w, split, path, prefix, NULL, counts);
+    const fth_vector_type type =
+        w->labels.kind == FTH_LABELS_NUMBER ? FTH_VECTOR_F32 : FTH_VECTOR_I32;
+    char *name = fth_strdup_printf("%s.labels", prefix);
+    fth_err err = name ? fth_vectors_writer_new(name, type, 1, 1, &labels) : no_memory();
+    free(name);
+    if (err == FTH_OK) err = encode(w, split, path, prefix, labels, counts);
+    if (err == FTH_OK) err = fth_vectors_writer_finish(labels);
+    fth_vectors_writer_free(labels);
+    return err;
+}
+
+/* Labels belong to their split: dataset.json has their check sum. */
+static fth_err describe_labels(work *w, int split, const char *prefix) {
+    fth_vectors *v = NULL;
+    if (w->labels.kind == FTH_LABELS_NONE) return FTH_OK;
+    char *name = fth_strdup_printf("%s.labels", prefix);
+    fth_err err = name ? fth_vectors_open(name, &v) : no_memory();
+    free(name);
+    FTH_TRY(err);
+    json_t *entry = json_object_get(w->splits, fth_split_name(split));
+    if (json_object_set_new(entry, "labels_crc", json_integer((json_int_t)v->data_crc)) != 0)
+        err = no_memory();
+    fth_vectors_free(v);
+    return err;
+}
+
 static fth_err prepare_split(work *w, int split) {
     fth_encode_counts counts;
     if (w->text[split].kind == FTH_TEXT_NONE) return FTH_OK;
     char *prefix = fth_strdup_printf("%s/%s", w->folder.temp, fth_split_name(split));
     char *path = prefix ? fth_strdup_printf("%s.fds", prefix) : NULL;
-    fth_err err = path ? encode(w, split, path, prefix, &counts) : no_memory();
+    fth_err err = path ? encode_with_labels(w, split, path, prefix, &counts) : no_memory();
     if (err == FTH_OK) warn_left_out(w, split, &counts);
     if (err == FTH_OK && counts.written == 0)
         err = fth_fail(FTH_BAD_INPUT, "%s: none of its %lld sentences can be used",
                        fth_split_name(split), (long long)counts.read);
     if (err == FTH_OK) err = describe_split(w, split, path, &counts);
+    if (err == FTH_OK) err = describe_labels(w, split, prefix);
     free(prefix);
     free(path);
     return err;
@@ -306,6 +388,11 @@ static fth_err write_description(work *w) {
         json_pack("{s:s, s:i, s:s, s:i, s:o, s:o, s:O, s:O}", "format", "fathom-dataset", "version",
                   1, "fathom", FATHOM_VERSION, "sides", w->n_sides, "target_unigram_nll", nll,
                   "options", about, "tokenizers", w->tokenizers, "splits", w->splits);
+    if (root && w->labels.kind != FTH_LABELS_NONE &&
+        json_object_set_new(root, "labels", fth_label_set_json(&w->labels)) != 0) {
+        json_decref(root);
+        return no_memory();
+    }
     char *path = fth_strdup_printf("%s/dataset.json", w->folder.temp);
     fth_err err = root && path ? fth_json_write(root, 2, &text) : no_memory();
     if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
@@ -322,7 +409,9 @@ static fth_err run(work *w) {
     if (!w->tokenizers || !w->splits) return no_memory();
     FTH_TRY(fth_out_folder_open(&w->folder, w->p->out, w->p->force, "dataset.json"));
     FTH_TRY(copy_inputs(w));
+    FTH_TRY(find_labels(w));
     FTH_TRY(w->p->tokenizer_path[0] ? load_tokenizers(w) : train_tokenizers(w));
+    FTH_TRY(find_separator(w));
     FTH_TRY(prepare_splits(w));
     FTH_TRY(fth_spool_remove(w->folder.temp, w->copies));
     FTH_TRY(write_description(w));
@@ -334,6 +423,8 @@ fth_err fth_prepare_run(const fth_prepare *p) {
     fth_err err = run(&w);
     for (int i = 0; i < 2; i++) fth_tokenizer_free(w.tokenizer[i]);
     free(w.unigram);
+    fth_label_set_fini(&w.labels);
+    fth_ids_fini(&w.separator);
     json_decref(w.tokenizers);
     json_decref(w.splits);
     fth_out_folder_fini(&w.folder);

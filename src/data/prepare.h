@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "data/folder.h"
+#include "data/label_set.h"
 #include "data/records.h"
 #include "data/tokenizer.h"
 
@@ -24,7 +25,9 @@ typedef struct fth_prepare {
     int separate;                  /* a tokenizer for each side */
     const char *tokenizer_path[2]; /* use these instead of training; with one, the second is NULL */
     uint64_t sample_bytes;         /* of text that a tokenizer is made of at most */
-    int64_t max_positions;         /* see encode.h */
+    fth_label_set labels; /* of tables: kind CLASS without names: those of the training text */
+    const char *pair_separator; /* of tables: the text between two texts, "" for two end symbols */
+    int64_t max_positions;      /* see encode.h */
     int64_t max_tokens[2];
     int strict;
     int threads;   /* 0: one for each core */

@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 struct fth_records {
     fth_text_spec spec;
     fth_lines *lines[2];
     json_t *object;                       /* the newest JSON line, which the record points into */
     char *copies[2 + FTH_MAX_REFERENCES]; /* its texts that had to be changed, NULL: none */
     int n_copies;
+    fth_column_places places; /* of the file at hand */
+    char *line;               /* the newest one of a table, cut in pieces */
+    size_t capacity;
 };
 
 fth_err fth_records_new(const fth_text_spec *spec, fth_records **out) {
@@ -38,6 +43,7 @@ void fth_records_free(fth_records *r) {
     forget_json(r);
     fth_lines_free(r->lines[0]);
     fth_lines_free(r->lines[1]);
+    free(r->line);
     free(r);
 }
 
@@ -102,6 +108,55 @@ static fth_err next_tsv(fth_records *r, fth_record *record) {
 static fth_err next_plain(fth_records *r, fth_record *record) {
     FTH_TRY(fth_lines_next(r->lines[0], &record->text[0], &record->length[0]));
     record->sides = record->text[0] != NULL;
+    return FTH_OK;
+}
+
+/* A copy of a line, which may be written to. */
+static fth_err keep_line(fth_records *r, const char *line, size_t length) {
+    if (length >= r->capacity) {
+        char *room = realloc(r->line, length + 1);
+        if (!room) return fth_fail(FTH_NO_MEMORY, "no memory for a line of %zu bytes", length);
+        r->line = room;
+        r->capacity = length + 1;
+    }
+    memcpy(r->line, line, length + 1);
+    return FTH_OK;
+}
+
+/* The next line of a table that is no header; *line NULL after the last. */
+static fth_err next_row(fth_records *r, const char **line, size_t *length) {
+    FTH_TRY(fth_lines_next(r->lines[0], line, length));
+    if (!*line || fth_records_line(r) != 1) return FTH_OK;
+    FTH_TRY(fth_columns_find(r->spec.columns, *line, fth_records_file(r), &r->places));
+    return r->spec.columns->header ? next_row(r, line, length) : FTH_OK;
+}
+
+static const char *without_blanks(char *text) {
+    while (*text == ' ') text++;
+    size_t n = strlen(text);
+    while (n && (text[n - 1] == ' ' || text[n - 1] == '\r')) text[--n] = 0;
+    return text;
+}
+
+static fth_err next_columns(fth_records *r, fth_record *record) {
+    const char *line, *fields[FTH_N_COLUMNS];
+    size_t length;
+    FTH_TRY(next_row(r, &line, &length));
+    if (!line) return FTH_OK;
+    FTH_TRY(keep_line(r, line, length));
+    const int columns = fth_columns_cut(&r->places, r->line, fields);
+    if (columns)
+        return fth_fail(FTH_BAD_INPUT, "%s:%lld: has %d columns, and --columns asks for more",
+                        fth_records_file(r), (long long)fth_records_line(r), columns);
+    for (int i = FTH_COLUMN_TEXT; i <= FTH_COLUMN_TEXT2 && fields[i]; i++) {
+        record->text[i] = fields[i];
+        record->length[i] = strlen(fields[i]);
+        if (fth_utf8_is_blank(fields[i], record->length[i]))
+            return fth_fail(FTH_BAD_INPUT, "%s:%lld: its text is empty", fth_records_file(r),
+                            (long long)fth_records_line(r));
+        record->sides = i + 1;
+    }
+    if (fields[FTH_COLUMN_LABEL]) record->label = without_blanks((char *)fields[FTH_COLUMN_LABEL]);
     return FTH_OK;
 }
 
@@ -182,6 +237,7 @@ fth_err fth_records_next(fth_records *r, fth_record *record) {
     case FTH_TEXT_TSV: return next_tsv(r, record);
     case FTH_TEXT_JSONL: return next_json(r, record);
     case FTH_TEXT_PLAIN: return next_plain(r, record);
+    case FTH_TEXT_COLUMNS: return next_columns(r, record);
     case FTH_TEXT_NONE: break;
     }
     return FTH_OK;

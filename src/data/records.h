@@ -1,7 +1,7 @@
 /* records.h: what is to be learned from, one record after the other: a pair of texts or one text.
  *
  * Records come from two files of equal length, from one file of source<TAB>target lines, from JSON
- * lines, or from plain text. */
+ * lines, from a table, or from plain text. */
 #ifndef FTH_DATA_RECORDS_H
 #define FTH_DATA_RECORDS_H
 
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "data/columns.h"
 #include "data/lines.h"
 
 typedef enum fth_text_kind {
@@ -16,7 +17,8 @@ typedef enum fth_text_kind {
     FTH_TEXT_PARALLEL,
     FTH_TEXT_TSV,
     FTH_TEXT_JSONL,
-    FTH_TEXT_PLAIN /* one text, for a language model */
+    FTH_TEXT_PLAIN,  /* one text, for a language model */
+    FTH_TEXT_COLUMNS /* a table: one or two texts and a label (data/columns.h) */
 } fth_text_kind;
 
 enum { FTH_MAX_REFERENCES = 64 };
@@ -26,16 +28,18 @@ typedef struct fth_text_spec {
     fth_text_kind kind;
     const fth_text_file *files[2]; /* [n_files[i]]; the second list only when parallel */
     size_t n_files[2];
-    const char *keys[3]; /* JSON lines: the keys of source, target and further references */
+    const char *keys[3];        /* JSON lines: the keys of source, target and further references */
+    const fth_columns *columns; /* of a table */
 } fth_text_spec;
 
-/* sides is 2 for pairs (source, target) and 1 for plain text. */
+/* sides is 2 for pairs (source, target; two texts of a table) and 1 for plain text. */
 typedef struct fth_record {
     int sides;
     const char *text[2]; /* NUL-terminated UTF-8 on one line */
     size_t length[2];
     int n_references;
     const char *references[FTH_MAX_REFERENCES];
+    const char *label; /* of a table, without blanks around it; NULL: none */
 } fth_record;
 
 typedef struct fth_records fth_records;

@@ -20,6 +20,9 @@ extern "C" {
 /* The special ids of every tokenizer that is trained here (CONTRACTS 1.1). */
 enum { FTH_BOS = 0, FTH_PAD = 1, FTH_EOS = 2, FTH_UNK = 3 };
 
+/* What stands for a masked token, in vocabularies that are made for it. */
+#define FTH_MASK_PIECE "<mask>"
+
 typedef struct fth_special_ids {
     int32_t bos, pad, eos, unk;
 } fth_special_ids;

@@ -121,8 +121,10 @@ fth_norm_params fth_norm_at(fth_builder *b, int64_t width, const char *suffix) {
 
 /* ---- operations ---- */
 
-fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions) {
-    fth_drop word = drop_of(b, b->config->word_dropout), drop = drop_of(b, b->config->dropout);
+fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions,
+                  bool with_dropout) {
+    fth_drop word = drop_of(b, b->config->word_dropout);
+    fth_drop drop = with_dropout ? drop_of(b, b->config->dropout) : (fth_drop){0};
     fth_op *op = add_op(b, FTH_KIND_embed, EMBED_N_IN, EMBED_N_OUT);
     if (!op) return 0;
     op->u.embed.side = side;
@@ -251,6 +253,14 @@ fth_val fth_scale_shift(fth_builder *b, fth_val x, fth_val scale, fth_val shift)
     if (!op) return 0;
     op->in[SHIFT_S] = scale;
     op->in[SHIFT_C] = shift;
+    op->u.scale_shift.factor = 1;
+    return y;
+}
+
+fth_val fth_scaled(fth_builder *b, fth_val x, double factor) {
+    fth_val y;
+    fth_op *op = unary(b, FTH_KIND_scale_shift, SHIFT_N_IN, x, &y);
+    if (op) op->u.scale_shift.factor = (float)factor;
     return y;
 }
 
@@ -289,9 +299,8 @@ fth_coef fth_learned(fth_builder *b, fth_val param) {
         .kind = scalar ? FTH_COEF_SCALAR : FTH_COEF_VECTOR, .value = 1, .param = param};
 }
 
-fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch, fth_coef c,
-                  fth_val e) {
-    fth_drop drop = drop_of(b, b->config->dropout);
+static fth_val join(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch, fth_coef c,
+                    fth_val e, fth_drop drop) {
     fth_op *op = add_op(b, FTH_KIND_join, JOIN_N_IN, JOIN_N_OUT);
     if (!op) return 0;
     op->u.join.r = r;
@@ -313,8 +322,17 @@ fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val bra
     return broken(b) ? 0 : z;
 }
 
+fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch, fth_coef c,
+                  fth_val e) {
+    return join(b, r, x, a, branch, c, e, drop_of(b, b->config->dropout));
+}
+
 fth_val fth_join(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch) {
     return fth_join3(b, r, x, a, branch, fth_const(0), 0);
+}
+
+fth_val fth_add(fth_builder *b, fth_coef r, fth_val x, fth_val y) {
+    return join(b, r, x, fth_const(1), y, fth_const(0), 0, (fth_drop){0});
 }
 
 fth_val fth_norm(fth_builder *b, fth_val x, fth_norm_params norm) {

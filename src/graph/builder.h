@@ -72,7 +72,8 @@ fth_val fth_param_part(fth_builder *b, fth_val param, int64_t first, int64_t row
 /* Gain and bias of a layer norm over `width` columns: suffix + ".weight" and ".bias". */
 fth_norm_params fth_norm_at(fth_builder *b, int64_t width, const char *suffix);
 
-fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions);
+/* sqrt(d) table[token] + positions, with the word dropout of config; `drop`: with its dropout too. */
+fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions, bool drop);
 fth_val fth_linear(fth_builder *b, fth_val x, fth_val weight, fth_val bias, fth_act act);
 fth_val fth_columns(fth_builder *b, fth_val x, int column, int width);
 /* scores: where the stored scores go, NULL when the specification carries none. */
@@ -83,6 +84,8 @@ fth_val fth_dropout(fth_builder *b, fth_val x, double p);
 fth_val fth_norm(fth_builder *b, fth_val x, fth_norm_params norm);
 /* s (x - c); scale or shift may be 0. */
 fth_val fth_scale_shift(fth_builder *b, fth_val x, fth_val scale, fth_val shift);
+/* factor x */
+fth_val fth_scaled(fth_builder *b, fth_val x, double factor);
 fth_val fth_head_scale(fth_builder *b, fth_val x, fth_val gamma, int heads);
 /* sum_k w_k x_k */
 fth_val fth_mix(fth_builder *b, fth_val weights, const fth_val *x, int n);
@@ -97,6 +100,9 @@ fth_val fth_join(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val bran
 /* r x + a D(branch) + c e */
 fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val branch, fth_coef c,
                   fth_val e);
+
+/* r x + y, without a dropout */
+fth_val fth_add(fth_builder *b, fth_coef r, fth_val x, fth_val y);
 
 /* What the loss operation makes. */
 typedef struct fth_loss {

@@ -137,6 +137,9 @@ typedef struct fth_op {
             fth_drop drop;
         } dropout;
         struct {
+            float factor; /* a constant that multiplies it all; 1 */
+        } scale_shift;    /* and its backward */
+        struct {
             int32_t heads;
         } head_scale;
         struct {

@@ -53,7 +53,8 @@ void fth_watch_ratio(fth_graph *g, const fth_watch_at *at, fth_val x, fth_val f,
     int32_t maker = g->value[y].producer;
     const fth_op *sum = maker >= 0 ? &g->op[maker] : NULL;
     bool is_join = sum && (sum->kind == FTH_KIND_join || sum->kind == FTH_KIND_join_norm);
-    if (!is_join || sum->in[JOIN_X] != x || sum->in[JOIN_F] != f) return;
+    if (!is_join || sum->in[JOIN_X] != x) return;
+    op->in[WATCH_F] = sum->in[JOIN_F]; /* the branch as it is added: a norm may stand behind it */
     op->u.watch.r = sum->u.join.r;
     op->u.watch.a = sum->u.join.a;
     op->in[WATCH_R] = sum->in[JOIN_R];

@@ -9,12 +9,6 @@
 
 static const char *const skips[] = {"self_attn_skip", "encoder_attn_skip", "ffn_skip"};
 
-/* Sub-layers of a stack. */
-static int branches(const fth_config *c, fth_stack stack) {
-    bool crossed = stack == FTH_DECODER && c->arch == FTH_ENCDEC;
-    return fth_stack_layers(c, stack) * (crossed ? 3 : 2);
-}
-
 static bool by_formula(const fth_method_state *s) {
     return strcmp(fth_option_text(s, "mode"), "const") == 0;
 }
@@ -27,7 +21,7 @@ static fth_val join(fth_builder *b, const fth_site *s, fth_val x, fth_val f) {
 
 static fth_init init(const fth_method_state *s, const fth_param *p, fth_init base) {
     if (p->role != FTH_ROLE_EXTRA || !by_formula(s)) return base;
-    double r = branches(s->config, p->stack);
+    double r = fth_stack_branches(s->config, p->stack);
     return fth_init_const(sqrt((r + 1) / log(r + 1) - 1));
 }
 

@@ -45,6 +45,8 @@ static fth_val mix_post(fth_builder *b, const fth_site *s, fth_val x) {
     return mix(b, s, x, true);
 }
 
+static const fth_norm_kind norms[] = {{"history.layer_norms", "history", false}, {0}};
+
 #define PAPER     "Wang et al. 2019, arXiv 1906.01787"
 #define EXTRA     "per stack (L+1)(L+2)/2 weights and L layer norms"
 #define NO_EXPORT "cannot be folded: layers read mixes of all outputs below"
@@ -59,6 +61,7 @@ const fth_method fth_method_dlcl_pre = {
     .advice = "trains without warm-up",
     .norm = FTH_NORM_PRE,
     .final_norm = true,
+    .norms = norms,
     .memo_size = sizeof(history),
     .layer_in = mix_pre,
     .stack_out = mix_pre,
@@ -73,6 +76,7 @@ const fth_method fth_method_dlcl_post = {
     .export_to = NO_EXPORT,
     .advice = "warm-up",
     .norm = FTH_NORM_POST,
+    .norms = norms,
     .memo_size = sizeof(history),
     .layer_in = mix_post,
     .stack_out = mix_post,

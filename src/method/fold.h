@@ -1,4 +1,5 @@
-/* fold.h: what a method needs to turn a trained model into plain Post-LN (METHODS, "Export").
+/* fold.h: what a method needs to turn a trained model into plain Post-LN, or Pre-LN
+ * (METHODS, "Export").
  *
  * The target starts with every parameter of the same name copied; the method's hooks change its
  * configuration and the values. */
@@ -11,7 +12,7 @@ typedef struct fth_fold {
     const fth_method_state *state; /* of the trained model */
     const fth_params *from;
     const float *from_flat;
-    fth_config *config;   /* of the target: Post-LN, otherwise as the source */
+    fth_config *config;   /* of the target: the plain method, otherwise as the source */
     const fth_params *to; /* NULL while the configuration is made */
     float *to_flat;
 } fth_fold;

@@ -21,9 +21,9 @@ const fth_method *fth_method_find(const char *id) {
     return NULL;
 }
 
-const fth_method *fth_method_plain(void) {
+const fth_method *fth_method_plain(fth_norm_place norm) {
     const fth_method *const *m = fth_methods();
-    while (!(*m)->plain) m++;
+    while (!(*m)->plain || (*m)->norm != norm) m++;
     return *m;
 }
 

@@ -19,6 +19,14 @@ typedef struct fth_option_spec {
     const char *help;
 } fth_option_spec;
 
+/* A kind of layer norm that a method has beside the usual ones (self_attn_layer_norm,
+ * encoder_attn_layer_norm, final_layer_norm of a layer, layer_norm on top of a stack): what its name
+ * begins with behind the name of its stack or layer, and what analyses call it. */
+typedef struct fth_norm_kind {
+    const char *prefix, *name;
+    bool below; /* it stands below the first layer */
+} fth_norm_kind;
+
 /* The numbers that a method computes once from a configuration: its constants. */
 enum { FTH_METHOD_NUMBERS = 8 };
 typedef struct fth_method_state {
@@ -34,6 +42,7 @@ typedef struct fth_site {
     fth_stack stack;
     int32_t layer, layers; /* 0-based; layers of the stack */
     fth_sub sub;
+    fth_norm_place place; /* of this sub-layer's norm */
     bool last_in_layer;   /* the FFN */
     fth_val layer_input;  /* residual stream where the layer began */
     fth_norm_params norm; /* of this sub-layer; gain 0 in a method without LN */
@@ -45,7 +54,7 @@ struct fth_fold;
 
 typedef struct fth_method {
     const char *id;        /* the name of the flag */
-    bool plain;            /* the one that others fold to: exactly one has it */
+    bool plain;            /* what others of its `norm` fold to */
     const char *title;     /* its name in the papers, with another one that is used */
     const char *paper;     /* authors, year, reference */
     const char *equation;  /* one line of text */
@@ -53,8 +62,9 @@ typedef struct fth_method {
     const char *export_to; /* what a trained model folds to, in words */
     const char *advice;    /* what it needs to train: warm-up and the like */
     fth_norm_place norm;
-    bool final_norm; /* an LN after each stack */
-    bool no_bias;    /* linear maps of layers have no bias */
+    bool final_norm;            /* an LN after each stack */
+    const fth_norm_kind *norms; /* of its own, ended by a NULL prefix; NULL: the usual ones alone */
+    bool no_bias;               /* linear maps of layers have no bias */
 
     const fth_option_spec *options; /* ended by a NULL key; NULL: takes none */
     /* Computes state->number from the options; checks what the option table cannot. */
@@ -63,6 +73,10 @@ typedef struct fth_method {
     /* ---- forward; each returns the value that takes the place of its last argument ---- */
     /* Bytes of zeroed memory that a stack's build keeps in site->memo. */
     size_t memo_size;
+    /* Place of the norm where layers of a stack differ. NULL: `norm`. */
+    fth_norm_place (*place)(const fth_site *s);
+    /* Name of an LN between a stack's embedding and its dropout, or NULL. NULL: none. */
+    const char *(*embed_norm)(const fth_method_state *state);
     /* Input of a layer from the output of the one below. NULL: the output itself. */
     fth_val (*layer_in)(fth_builder *b, const fth_site *s, fth_val x);
     /* What the branch reads (query side only in cross-attention). NULL: LN(x) where norm is PRE,
@@ -94,8 +108,8 @@ typedef struct fth_method {
     const char *(*profiled)(const fth_method_state *state, fth_sub sub);
     /* One line of advice for a run with these options, or NULL. */
     const char *(*warn)(const fth_method_state *state);
-    /* Fold to plain Post-LN (fold.h): first the configuration (NULL: nothing changes), then the
-     * values. fold NULL: it cannot, export_to says why. */
+    /* Fold to the plain method with the same `norm` (fold.h): first the configuration (NULL: nothing
+     * changes), then the values. fold NULL: it cannot, export_to says why. */
     fth_err (*fold_config)(struct fth_fold *fold);
     fth_err (*fold)(struct fth_fold *fold);
     /* Makes a configuration whose schedule is at its end, for a run that starts from trained
@@ -122,7 +136,8 @@ fth_ramp fth_method_ramp(const fth_method_state *state);
 const fth_method *const *fth_methods(void);
 /* NULL: not there. */
 const fth_method *fth_method_find(const char *id);
-const fth_method *fth_method_plain(void);
+/* The plain method with this norm place: Post-LN, Pre-LN. */
+const fth_method *fth_method_plain(fth_norm_place norm);
 
 /* Finds config's method, checks its options by its table and computes its constants. */
 fth_err fth_method_resolve(const fth_config *config, fth_method_state *out);
@@ -138,6 +153,12 @@ void fth_method_step(const fth_method_state *state, int64_t t, double slots[FTH_
 /* Layers of the stack that a parameter or site belongs to. */
 static inline int32_t fth_stack_layers(const fth_config *c, fth_stack stack) {
     return stack == FTH_ENCODER ? c->encoder_layers : c->decoder_layers;
+}
+
+/* Residual branches (sub-layers) of a stack. */
+static inline int32_t fth_stack_branches(const fth_config *c, fth_stack stack) {
+    bool crossed = stack == FTH_DECODER && c->arch == FTH_ENCDEC;
+    return fth_stack_layers(c, stack) * (crossed ? 3 : 2);
 }
 
 /* Rules of initialisation, METHODS A.8. */

@@ -49,6 +49,9 @@ static const fth_option_spec options[] = {
     {"encoder", "bool", "true", 0, 0, "false: only decoder layers have the parts, as in fairseq"},
     {0}};
 
+static const fth_norm_kind norms[] = {
+    {"attn_ln", "inner_attn", false}, {"ffn_layernorm", "inner_ffn", false}, {0}};
+
 const fth_method fth_method_normformer = {
     .id = "normformer",
     .title = "NormFormer",
@@ -60,6 +63,7 @@ const fth_method fth_method_normformer = {
     .advice = "a higher learning rate than Pre-LN",
     .norm = FTH_NORM_PRE,
     .final_norm = true,
+    .norms = norms,
     .options = options,
     .inner = inner,
     .after = after,

@@ -3,6 +3,7 @@
 
 const fth_method fth_method_preln = {
     .id = "preln",
+    .plain = true,
     .title = "Pre-LN",
     .paper = "Wang et al. 2019; Xiong et al. 2020, On Layer Normalization in the Transformer",
     .equation = "x <- x + D(G(LN(x))); LN on top of each stack",

@@ -25,6 +25,9 @@ static fth_init init(const fth_method_state *s, const fth_param *p, fth_init bas
     return fth_xavier_normal(plain ? 1 : gain(s->config, p->stack));
 }
 
+static const fth_norm_kind norms[] = {
+    {"self_attn.inner_attn_ln", "inner_attn", false}, {"ffn_layernorm", "inner_ffn", false}, {0}};
+
 const fth_method fth_method_subln = {
     .id = "subln",
     .title = "Sub-LN (Magneto)",
@@ -35,6 +38,7 @@ const fth_method fth_method_subln = {
     .advice = "trains without warm-up",
     .norm = FTH_NORM_PRE,
     .final_norm = true,
+    .norms = norms,
     .inner = inner,
     .init = init,
 };

@@ -34,8 +34,14 @@ static fth_val positions(fth_build *w) {
 }
 
 fth_val fth_build_embedding(fth_build *w, fth_stack stack) {
+    const fth_config *c = w->config;
+    fth_builder *b = &w->b;
+    const fth_side side = stack == FTH_ENCODER ? FTH_SRC : FTH_TGT;
+    const char *norm = w->method->embed_norm ? w->method->embed_norm(w->state) : NULL;
     fth_val table = token_table(w, stack);
-    return fth_embed(&w->b, stack == FTH_ENCODER ? FTH_SRC : FTH_TGT, table, positions(w));
+    fth_val x = fth_embed(b, side, table, positions(w), !norm);
+    if (!norm) return x;
+    return fth_dropout(b, fth_norm(b, x, fth_norm_at(b, c->d_model, norm)), c->dropout);
 }
 
 fth_val fth_build_output_weight(fth_build *w) {

@@ -22,11 +22,10 @@ fth_err fth_model_fold(const fth_model *from, const float *from_flat, fth_model 
     *to_flat = NULL;
     memset(to, 0, sizeof *to);
     if (!m->fold)
-        return fth_fail(FTH_BAD_CONFIG, "a %s model does not fold to Post-LN: it %s", m->id,
-                        m->export_to);
+        return fth_fail(FTH_BAD_CONFIG, "a %s model does not fold: it %s", m->id, m->export_to);
     fth_config config = from->config;
     config.n_options = 0;
-    snprintf(config.method, sizeof config.method, "%s", fth_method_plain()->id);
+    snprintf(config.method, sizeof config.method, "%s", fth_method_plain(m->norm)->id);
     fth_fold f = {
         .state = &from->method, .from = &from->params, .from_flat = from_flat, .config = &config};
     if (m->fold_config) FTH_TRY(m->fold_config(&f));

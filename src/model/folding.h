@@ -1,4 +1,4 @@
-/* folding.h: turns a trained model into a plain Post-LN model with the same outputs. */
+/* folding.h: turns a trained model into a plain Post-LN or Pre-LN model with the same outputs. */
 #ifndef FTH_MODEL_FOLDING_H
 #define FTH_MODEL_FOLDING_H
 

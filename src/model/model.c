@@ -145,7 +145,7 @@ fth_err fth_model_graph(const fth_model *m, const fth_graph_spec *spec, fth_grap
     out->loss = loss.sums;
     out->token_nll = loss.token_nll;
     if (w.taps && graph->err == FTH_OK)
-        graph->err = fth_taps_norms(w.taps, graph, &m->config, &m->params);
+        graph->err = fth_taps_norms(w.taps, graph, &m->config, w.method, &m->params);
     fth_err err = spec->backward ? fth_backward(b) : graph->err;
     return err == FTH_OK && w.taps ? fth_taps_gradients(w.taps, graph) : err;
 }

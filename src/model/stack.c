@@ -11,18 +11,19 @@ static fth_norm_params site_norm(fth_build *w, fth_sub sub) {
 
 static fth_val pre(fth_build *w, const fth_site *s, fth_val x) {
     if (w->method->pre) return w->method->pre(&w->b, s, x);
-    return w->method->norm == FTH_NORM_PRE ? fth_norm(&w->b, x, s->norm) : x;
+    return s->place == FTH_NORM_PRE ? fth_norm(&w->b, x, s->norm) : x;
 }
 
 static fth_val join(fth_build *w, const fth_site *s, fth_val x, fth_val f) {
     if (w->method->join) return w->method->join(&w->b, s, x, f);
     fth_val sum = fth_join(&w->b, fth_const(1), x, fth_const(1), f);
-    return w->method->norm == FTH_NORM_POST ? fth_norm(&w->b, sum, s->norm) : sum;
+    return s->place == FTH_NORM_POST ? fth_norm(&w->b, sum, s->norm) : sum;
 }
 
 static fth_val sub_layer(fth_build *w, fth_site *s, fth_sub sub, fth_val x, fth_val memory) {
     s->sub = w->b.sub = sub;
     s->last_in_layer = sub == FTH_FFN;
+    s->place = w->method->place ? w->method->place(s) : w->method->norm;
     s->norm = site_norm(w, sub);
     fth_taps_open(w->taps, s, x);
     fth_val u = pre(w, s, x);

@@ -5,27 +5,12 @@
 
 #include "graph/op.h"
 
-/* Names of the gains of layer norms behind the name of their stack or layer (CONTRACTS 1.2). */
-static const struct {
-    fth_ln ln;
-    const char *suffix, *name;
-} norms[] = {
-    {FTH_LN_SELF, "self_attn_layer_norm", "self_attn"},
-    {FTH_LN_CROSS, "encoder_attn_layer_norm", "encoder_attn"},
-    {FTH_LN_FFN, "final_layer_norm", "ffn"},
-    {FTH_LN_INNER_ATTN, "self_attn.inner_attn_ln", "inner_attn"},
-    {FTH_LN_INNER_ATTN, "attn_ln", "inner_attn"},
-    {FTH_LN_INNER_FFN, "ffn_layernorm", "inner_ffn"},
-    {FTH_LN_FINAL, "layer_norm", "final"},
-    {FTH_LN_HISTORY, "history.layer_norms", "history"},
-};
-enum { N_NORMS = sizeof norms / sizeof *norms };
-
-const char *fth_ln_name(fth_ln ln) {
-    for (int i = 0; i < N_NORMS; i++)
-        if (norms[i].ln == ln) return norms[i].name;
-    return "?";
-}
+/* The norms that any method may have; further ones are the method's own. */
+static const fth_norm_kind usual[] = {{"self_attn_layer_norm", "self_attn", false},
+                                      {"encoder_attn_layer_norm", "encoder_attn", false},
+                                      {"final_layer_norm", "ffn", false},
+                                      {"layer_norm", "final", false},
+                                      {0}};
 
 void fth_taps_fini(fth_taps *t) {
     free(t->sub);
@@ -86,9 +71,9 @@ void fth_taps_close(fth_taps *t, fth_builder *b, const fth_site *s, fth_val f, f
     fth_tap *tap = fth_taps_here(t);
     tap->f = f;
     tap->y = y;
-    if (s->state->method->norm == FTH_NORM_PRE) tap->z = tap->x;
-    if (s->state->method->norm == FTH_NORM_POST)
-        tap->z = norm_input(&b->graph->op[b->graph->value[y].producer]);
+    tap->place = s->place;
+    if (s->place == FTH_NORM_PRE) tap->z = tap->x;
+    if (s->place == FTH_NORM_POST) tap->z = norm_input(&b->graph->op[b->graph->value[y].producer]);
     if (b->backward && (t->gradients & FTH_TAP_DY)) fth_want_gradient(b, tap->y);
     if (b->backward && (t->gradients & FTH_TAP_DZ)) fth_want_gradient(b, tap->z);
     if (t->built) t->built(t->context, b, tap);
@@ -115,24 +100,29 @@ static const char *local_name(const fth_param *p) {
     return at;
 }
 
-static bool describe(const fth_param *gain, const fth_config *c, fth_norm_tap *out) {
+/* Is it one of these kinds? Then what it is called and where it stands. */
+static bool described(const fth_param *gain, const fth_config *c, const fth_norm_kind *kind,
+                      fth_norm_tap *out) {
     const char *name = local_name(gain);
-    out->stack = gain->stack;
-    for (int i = 0; i < N_NORMS; i++) {
-        size_t length = strlen(norms[i].suffix);
-        if (strncmp(name, norms[i].suffix, length) != 0 || name[length] != '.') continue;
-        out->ln = norms[i].ln;
-        out->index = gain->layer + 1;
-        if (out->ln == FTH_LN_FINAL) out->index = fth_stack_layers(c, gain->stack) + 1;
-        if (out->ln == FTH_LN_HISTORY)
-            out->index = (int32_t)strtol(name + length + 1, NULL, 10) + 1;
+    for (; kind && kind->prefix; kind++) {
+        const size_t length = strlen(kind->prefix);
+        if (strncmp(name, kind->prefix, length) != 0 || name[length] != '.') continue;
+        const char *number = name + length + 1; /* history.layer_norms.3.weight */
+        out->stack = gain->stack;
+        out->ln = kind->name;
+        if (gain->layer >= 0)
+            out->index = gain->layer + 1;
+        else if (*number >= '0' && *number <= '9')
+            out->index = (int32_t)strtol(number, NULL, 10) + 1;
+        else
+            out->index = kind->below ? 0 : fth_stack_layers(c, gain->stack) + 1;
         return true;
     }
     return false;
 }
 
 fth_err fth_taps_norms(fth_taps *t, const fth_graph *graph, const fth_config *config,
-                       const fth_params *params) {
+                       const fth_method *method, const fth_params *params) {
     if (!t || graph->err != FTH_OK) return graph->err;
     size_t most = 0;
     for (int32_t i = 0; i < graph->n_ops; i++)
@@ -144,7 +134,8 @@ fth_err fth_taps_norms(fth_taps *t, const fth_graph *graph, const fth_config *co
         if (op->kind != FTH_KIND_norm && op->kind != FTH_KIND_join_norm) continue;
         const fth_param *gain = param_at(params, graph->value[op->in[JOIN_GAIN]].offset);
         fth_norm_tap tap = {.z = norm_input(op), .y = op->out[JOIN_Y]};
-        if (!gain || !describe(gain, config, &tap))
+        if (!gain ||
+            !(described(gain, config, usual, &tap) || described(gain, config, method->norms, &tap)))
             return fth_fail(FTH_FAILED, "layer norm \"%s\" is of no known kind",
                             gain ? gain->name : "?");
         t->norm[t->n_norm++] = tap;

@@ -31,8 +31,9 @@ typedef struct fth_tap {
     fth_stack stack;
     int32_t layer; /* from 0 */
     fth_sub sub;
-    fth_val x;       /* [R, d] what it got: its residual */
-    fth_val f;       /* [R, d] output of its branch, before dropout and coefficient */
+    fth_norm_place place; /* of its LN */
+    fth_val x;            /* [R, d] what it got: its residual */
+    fth_val f;            /* [R, d] output of its branch, before dropout and coefficient */
     fth_val z;       /* [R, d] what enters its LN: the whole sum (Post-LN), x itself (Pre-LN) */
     fth_val y;       /* [R, d] what it gave */
     fth_val act;     /* [R, f] FFN: output of the activation itself, before dropout and the like */
@@ -43,24 +44,14 @@ typedef struct fth_tap {
     fth_val dy, dz;  /* [R, d] total gradients of y and z; with taps.gradients only */
 } fth_tap;
 
-/* What kind of layer norm. */
-typedef enum fth_ln {
-    FTH_LN_SELF,       /* self_attn_layer_norm */
-    FTH_LN_CROSS,      /* encoder_attn_layer_norm */
-    FTH_LN_FFN,        /* final_layer_norm of a layer */
-    FTH_LN_INNER_ATTN, /* inside of or right behind the self-attention branch (B.14, B.15) */
-    FTH_LN_INNER_FFN,  /* before W_2 */
-    FTH_LN_FINAL,      /* on top of the stack */
-    FTH_LN_HISTORY     /* HN_k (B.8) */
-} fth_ln;
-const char *fth_ln_name(fth_ln ln); /* self_attn, encoder_attn, ffn, inner_attn, ... */
-
 /* One layer norm of the model, in the order of the forward. */
 typedef struct fth_norm_tap {
     fth_stack stack;
-    fth_ln ln;
-    int32_t index; /* layer from 1; final: layers + 1; history: its k from 1 */
-    fth_val z, y;  /* [R, n] input and output */
+    const char *ln; /* self_attn, encoder_attn, ffn, final, or what its method calls it */
+    int32_t
+        index;    /* layer from 1; on top of the stack: layers + 1, below it: 0; of a numbered list:
+                       its number from 1 */
+    fth_val z, y; /* [R, n] input and output */
 } fth_norm_tap;
 
 /* Which total gradients are made to exist. Each costs memory and, where fused away, work. */
@@ -102,7 +93,7 @@ void fth_taps_open(fth_taps *t, const fth_site *s, fth_val x);
 void fth_taps_close(fth_taps *t, fth_builder *b, const fth_site *s, fth_val f, fth_val y);
 /* Finds the layer norms of a forward that is complete. */
 fth_err fth_taps_norms(fth_taps *t, const fth_graph *graph, const fth_config *config,
-                       const fth_params *params);
+                       const fth_method *method, const fth_params *params);
 /* Fills dy and dz after the backward. */
 fth_err fth_taps_gradients(fth_taps *t, const fth_graph *graph);
 

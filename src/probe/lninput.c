@@ -30,7 +30,7 @@ static fth_err measure(fth_subject *s, fth_look *l, norm_sum *sums, fth_table *o
             fth_table_add(out, (fth_probe_row){.stack = tap->stack,
                                                .index = tap->index,
                                                .step = s->model.config.step,
-                                               .word = fth_ln_name(tap->ln),
+                                               .word = tap->ln,
                                                .number = {sums[i].norms / (double)sums[i].rows}}));
     }
     return FTH_OK;

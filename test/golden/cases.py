@@ -38,7 +38,7 @@ def draw_parameter(name, shape, g):
     if name.endswith("history.weight"):
         rows = torch.arange(shape[0], dtype=torch.float64)
         return ((1 / (rows + 1)).unsqueeze(1) + 0.2 * noise).tril()
-    if "embed" in name or name.startswith("output_projection"):
+    if "embed_" in name or name.startswith("output_projection"):
         return noise * shape[1] ** -0.5
     if len(shape) == 2:
         return noise * math.sqrt(2 / (shape[0] + shape[1]))
@@ -156,6 +156,12 @@ def random_options(method, rng, step_zero):
         maybe("head_scale", pick(["pre", "post"]))
         maybe("residual_scale", pick([True, False]))
         maybe("encoder", pick([True, False]))
+    elif method == "keel":
+        maybe("alpha", pick([0.7, 2.0, 12.0]))
+    elif method == "periln":
+        maybe("embed_norm", pick([True, False]))
+    elif method == "mixln":
+        maybe("post_share", pick([0.0, 0.34, 0.5, 1.0]))
     elif method == "realformer":
         maybe("mode", pick(["sum", "mean"]))
     return options

@@ -81,6 +81,18 @@ def reductions():
         full = model("normformer", {"residual_scale": True})
         lam = {n: torch.ones(s) for n, s in parameter_shapes(full).items() if n.endswith("w_resid")}
         same("normformer lambda", full, {**r, **lam}, base, r)
+        # Mix-LN at both ends, LayerNorm scaling in one layer, norms that do nothing
+        same("mixln 0", model("mixln", {"post_share": 0.2}), q, pre, q)
+        top = {n: torch.ones(s) if n.endswith("weight") else torch.zeros(s)
+               for n, s in parameter_shapes(pre).items()
+               if ".layer_norm." in n or "encoder.layers.1.final" in n or
+               "decoder.layers.2.final" in n}
+        all_post = model("mixln", {"post_share": 1.0})
+        same("mixln 1", all_post, {**p, **top}, post, {**p, **top}, cut=["loss", "logits"],
+             tolerance=1e-4)  # an LN of an LN
+        single = model("preln", None, (1, 1))
+        w = draw_parameters(single, 6)
+        same("lns", model("lns", None, (1, 1)), w, single, w)
         # dlcl-post with one-hot rows and fresh norms is postln, up to an LN of an LN
         dlcl = model("dlcl-post")
         h = {}

@@ -36,7 +36,7 @@ def cases():
     smooth = ["--label-smoothing", "0.1"]
     for i, method in enumerate(METHODS):
         for j, arch in enumerate(ARCHS):
-            options = {"steps": 10} if method == "branchnorm" else {}
+            options = {"branchnorm": {"steps": 10}, "mixln": {"post_share": 0.5}}.get(method, {})
             layers = (2, 2) if (i + j) % 2 else (1, 2) if i % 3 else (2, 1)
             if arch != "encdec":
                 layers = (3, 3) if method in ("dlcl-pre", "dlcl-post", "realformer") else (2, 2)
@@ -69,6 +69,15 @@ def cases():
     yield "deepnorm-alpha-given", deep(alpha=0.7, beta=0.3), smooth
     yield "deepnorm-n-m", make_config("encdec", "deepnorm", {}, (3, 1)), smooth
     yield "deepnorm-steps", make_config("enc", "deepnorm"), smooth + steps("cosine", "0.5")
+    yield "keel-alpha-gelu", make_config("dec", "keel", {"alpha": 1.5}, activation="gelu"), smooth
+    yield ("periln-embed-norm", make_config("encdec", "periln", {"embed_norm": True}, (1, 2),
+                                            encoder_layer_norm_eps=0.01), smooth)
+    yield ("periln-embed-norm-learned-steps", make_config(
+        "dec", "periln", {"embed_norm": True}, positions="learned"), steps("constant"))
+    yield "resi-dual-none", make_config("dec", "resi-dual", {}, (3, 3), share="none"), smooth
+    yield "lns-steps", make_config("enc", "lns", {}, (3, 3)), smooth + steps("linear", "0.5")
+    yield ("mixln-quarter", make_config("dec", "mixln", {}, (5, 5), d=8, f=8), smooth)
+    yield ("mixln-all-post", make_config("enc", "mixln", {"post_share": 1.0}), [])
     yield "rezero-per-sublayer", make_config("encdec", "rezero", {"per_sublayer": True}, (1, 2)), []
     yield ("rezero-steps", make_config("dec", "rezero", share="none", vocab=(13, 13)),
            steps("inverse_sqrt_nowarmup", "0", "0.01"))

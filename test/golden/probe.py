@@ -18,12 +18,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cases import draw_parameters, make_config
-from reference import (Forward, as_double, depth_of, load_model, norm_name, parse_flags, run,
+from reference import (Forward, as_double, depth_of, is_post_layer, load_model, norm_name, parse_flags, run,
                        save_floats, stacks_of, sublayers_of)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 POST = ("postln", "postln-init", "dsinit", "deepnorm", "branchnorm", "b2t", "dlcl-post", "admin",
-        "realformer")
+        "realformer", "keel", "resi-dual")
 WHATS = ("gradnorm", "places", "lninput", "similarity", "sparsity")
 
 
@@ -64,13 +64,17 @@ def ln_rows(config, name):
     """(stack, index, ln) of a norm, from its name in CONTRACTS 1.2."""
     parts = name.split(".")
     stack = parts[0]
+    if parts[1] == "layernorm_embedding":
+        return stack, 0, "embedding"
     if parts[1] == "layer_norm":
         return stack, depth_of(config, stack) + 1, "final"
     if parts[1] == "history":
         return stack, int(parts[3]) + 1, "history"
     kind = {"self_attn_layer_norm": "self_attn", "encoder_attn_layer_norm": "encoder_attn",
             "final_layer_norm": "ffn", "inner_attn_ln": "inner_attn", "attn_ln": "inner_attn",
-            "ffn_layernorm": "inner_ffn"}[parts[-1]]
+            "ffn_layernorm": "inner_ffn"}.get(parts[-1])
+    if kind is None:  # self_attn_pre_layer_norm
+        kind = parts[-1].removesuffix("_layer_norm")
     return stack, int(parts[2]) + 1, kind
 
 
@@ -104,11 +108,13 @@ class Probe:
                 yield stack, i + 1, number(gp), number(ga)
 
     def places(self):
-        if self.config["method"] not in POST:
+        if self.config["method"] not in POST + ("mixln",):
             return
         first = {"self_attn": 1, "encoder_attn": 3, "ffn": 5}
         for stack in stacks_of(self.config):
             for i in range(depth_of(self.config, stack)):
+                if self.config["method"] == "mixln" and not is_post_layer(self.config, stack, i):
+                    continue
                 for kind in sublayers_of(self.config, stack):
                     z = self.forward.norm_inputs[f"{stack}.layers.{i}.{norm_name(kind)}"]
                     y = self.forward.outputs[stack, i, kind]

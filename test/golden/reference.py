@@ -18,14 +18,14 @@ F64 = torch.float64
 METHODS = [
     "postln", "preln", "postln-init", "dsinit", "deepnorm", "branchnorm", "b2t", "b2t-noln",
     "dlcl-pre", "dlcl-post", "admin", "rezero", "rfixup", "tfixup", "subln", "normformer",
-    "realformer",
+    "realformer", "keel", "periln", "resi-dual", "lns", "mixln",
 ]
 NO_NORM = {"b2t-noln", "rezero", "rfixup", "tfixup"}
-PRE_NORM = {"preln", "dlcl-pre", "subln", "normformer"}
+PRE_NORM = {"preln", "dlcl-pre", "subln", "normformer", "periln", "lns", "mixln"}
 
 OPTION_DEFAULTS = {
     "postln": {}, "preln": {}, "dlcl-pre": {}, "dlcl-post": {}, "rfixup": {}, "tfixup": {},
-    "subln": {},
+    "subln": {}, "resi-dual": {}, "lns": {},
     "postln-init": {"scope": "all"},
     "dsinit": {"power": 0.5},
     "deepnorm": {"alpha_scale": 1.0, "beta_scale": 1.0, "alpha": None, "beta": None},
@@ -36,6 +36,9 @@ OPTION_DEFAULTS = {
     "rezero": {"per_sublayer": False},
     "normformer": {"head_scale": "pre", "residual_scale": False, "encoder": True},
     "realformer": {"mode": "sum"},
+    "keel": {"alpha": None},
+    "periln": {"embed_norm": False},
+    "mixln": {"post_share": 0.25},
 }
 
 
@@ -135,6 +138,10 @@ def parameter_shapes(config):
                         linear(f"{layer}.{kind}.{part}_proj", d, d)
                 if method not in NO_NORM:
                     norm(f"{layer}.{norm_name(kind)}", d)
+                if method == "keel":
+                    norm(f"{layer}.{kind}_pre_layer_norm", d)
+                if method == "periln":
+                    norm(f"{layer}.{kind}_out_layer_norm", d)
                 if method == "admin":
                     shapes[f"{layer}.{kind}_skip"] = (d,)
                 if method == "rezero" and options["per_sublayer"]:
@@ -161,8 +168,10 @@ def parameter_shapes(config):
             shapes[stack + ".history.weight"] = (depth + 1, depth + 1)
             for k in range(depth):
                 norm(f"{stack}.history.layer_norms.{k}", d)
-        if has_final_norm(config):
+        if has_final_norm(config) or method == "resi-dual":
             norm(stack + ".layer_norm", d)
+        if method == "periln" and options["embed_norm"]:
+            norm(stack + ".layernorm_embedding", d)
         if method == "rfixup":
             shapes[stack + ".out_shift"] = (1,)
             if stack == "encoder":
@@ -216,6 +225,18 @@ def b2t_noln_constants(config, stack):
     return min(depth / 12, depth**-0.15), config["d_model"] ** -0.2
 
 
+def keel_alpha(config, stack):
+    alpha = options_of(config)["alpha"]
+    if alpha is None:
+        alpha = depth_of(config, stack) * len(sublayers_of(config, stack))
+    return alpha
+
+
+def is_post_layer(config, stack, i):
+    """Mix-LN: is layer i (from 0) Post-LN?"""
+    return i < math.floor(options_of(config)["post_share"] * depth_of(config, stack))
+
+
 def schedule_alpha(config, t):
     return branchnorm_alpha(options_of(config), t) if config["method"] == "branchnorm" else 1.0
 
@@ -231,6 +252,7 @@ class Forward:
         self.method, self.options = config["method"], options_of(config)
         self.alpha_t = schedule_alpha(config, t)
         self.chains = {}  # realformer: carried logits by (stack, kind)
+        self.sums = {}  # resi-dual: the second stream by stack
         self.nearest_kink = math.inf  # smallest |input of a ReLU| at a real position
 
     # ---- parts
@@ -347,6 +369,19 @@ class Forward:
             return x + g(x)
         if method in ("preln", "dlcl-pre", "subln"):
             return x + g(ln(x))
+        if method == "keel":
+            inner = g(self.norm(f"{layer}.{kind}_pre_layer_norm", x))
+            return ln(keel_alpha(self.config, stack) * x + inner)
+        if method == "periln":
+            return x + self.norm(f"{layer}.{kind}_out_layer_norm", g(ln(x)))
+        if method == "resi-dual":
+            branch = g(x)
+            self.sums[stack] = self.sums.get(stack, x) + branch  # z_0 = x_0
+            return ln(x + branch)
+        if method == "lns":
+            return x + g(ln(x) / math.sqrt(i + 1))
+        if method == "mixln":
+            return ln(x + g(x)) if is_post_layer(self.config, stack, i) else x + g(ln(x))
         if method == "normformer":
             residual = x
             if kind == "ffn" and layer + ".w_resid" in self.p:
@@ -384,7 +419,9 @@ class Forward:
         else:
             for i in range(depth_of(self.config, stack)):
                 x = self.layer(stack, i, x, side)
-        if has_final_norm(self.config):
+        if self.method == "resi-dual":
+            x = x + self.norm(stack + ".layer_norm", self.sums[stack])
+        elif has_final_norm(self.config):
             x = self.norm(stack + ".layer_norm", x)
         if self.method == "rfixup":
             x = x - self.p[stack + ".out_shift"]
@@ -402,6 +439,8 @@ class Forward:
             x = x + self.p[stack + ".embed_positions.weight"][(k - 1).clamp(min=0)]
         else:
             x = x + sinusoids(d, tokens.shape[1] + 2)[k + 1]
+        if self.method == "periln" and self.options["embed_norm"]:
+            x = self.norm(stack + ".layernorm_embedding", x)
         return x * real.unsqueeze(-1)
 
     def encode(self, src):

@@ -1,14 +1,15 @@
-/* scale_shift.cu: y = s (x - c) with learned scalars; dx = s dy, ds += <dy, x - c>,
- * dc -= s * sum of dy. Reads n, writes n; backward reads dy twice more and x. */
+/* scale_shift.cu: y = k s (x - c) with learned scalars; dx = k s dy, ds += k <dy, x - c>,
+ * dc -= k s * sum of dy. Reads n, writes n; backward reads dy twice more and x. */
 #include "backend/cuda/dots.cuh"
 #include "backend/cuda/map.cuh"
 
 namespace {
-struct shifted { /* s (x - c) */
+struct shifted { /* k s (x - c) */
+    float k;
     const float *s, *c;
     __device__ void operator()(const fth_cuda_step *, int64_t, int, const float (*in)[8],
                                float *out) const {
-        const float scale = s ? *s : 1.0f, shift = c ? *c : 0.0f;
+        const float scale = s ? k * *s : k, shift = c ? *c : 0.0f;
 #pragma unroll
         for (int i = 0; i < 8; i++) out[i] = scale * (in[0][i] - shift);
     }
@@ -16,12 +17,13 @@ struct shifted { /* s (x - c) */
 
 /* sums[0] = sum of dy, sums[1] = <dy, x> */
 struct gradients {
+    float k;
     const float *s, *c;
     float *ds, *dc;
     __device__ void operator()(int job, const double *sums) const {
         if (job != 0) return;
-        if (ds) *ds += (float)(sums[1] - (c ? *c : 0.0f) * sums[0]);
-        if (dc) *dc -= (float)((s ? *s : 1.0f) * sums[0]);
+        if (ds) *ds += (float)(k * (sums[1] - (c ? *c : 0.0f) * sums[0]));
+        if (dc) *dc -= (float)((s ? k * *s : k) * sums[0]);
     }
 };
 
@@ -41,17 +43,18 @@ template <class T> fth_err reduce(const fth_cuda_call *c, const gradients &g) {
 
 fth_err fth_cuda_scale_shift(const fth_cuda_call *c) {
     const fth_tensor *x = in_of(c, SHIFT_X);
-    return map<1>(c, &x, out_of(c, SHIFT_Y),
-                  shifted{scalar(in_of(c, SHIFT_S)), scalar(in_of(c, SHIFT_C))});
+    return map<1>(
+        c, &x, out_of(c, SHIFT_Y),
+        shifted{c->op->u.scale_shift.factor, scalar(in_of(c, SHIFT_S)), scalar(in_of(c, SHIFT_C))});
 }
 
 fth_err fth_cuda_scale_shift_bwd(const fth_cuda_call *c) {
     const fth_tensor *dy = in_of(c, SHIFT_BWD_DY), *dx = out_of(c, SHIFT_BWD_DX);
-    const float *s = scalar(in_of(c, SHIFT_BWD_S));
+    const float k = c->op->u.scale_shift.factor, *s = scalar(in_of(c, SHIFT_BWD_S));
     const fth_tensor *ds = out_of(c, SHIFT_BWD_DS), *dc = out_of(c, SHIFT_BWD_DC);
-    if (dx) FTH_TRY(map<1>(c, &dy, dx, shifted{s, nullptr}));
+    if (dx) FTH_TRY(map<1>(c, &dy, dx, shifted{k, s, nullptr}));
     if (!ds && !dc) return FTH_OK;
-    const gradients g = {s, scalar(in_of(c, SHIFT_BWD_C)), ds ? (float *)ds->data : nullptr,
+    const gradients g = {k, s, scalar(in_of(c, SHIFT_BWD_C)), ds ? (float *)ds->data : nullptr,
                          dc ? (float *)dc->data : nullptr};
     return is_bf16(dy) ? reduce<bf16>(c, g) : reduce<float>(c, g);
 }

@@ -136,7 +136,8 @@ static float dot(const real *a, const real *b, int32_t n) {
 FTH_PART(scale_shift) {
     const fth_tensor *t = fth_arg(ex, op->in[SHIFT_X]);
     const rows x = rows_of(ex, op->in[SHIFT_X]), y = rows_of(ex, op->out[SHIFT_Y]);
-    const float s = scalar_of(ex, op->in[SHIFT_S], 1), c = scalar_of(ex, op->in[SHIFT_C], 0);
+    const float s = op->u.scale_shift.factor * scalar_of(ex, op->in[SHIFT_S], 1);
+    const float c = scalar_of(ex, op->in[SHIFT_C], 0);
     const int32_t width = t->width;
     const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
@@ -153,7 +154,7 @@ FTH_PART(scale_shift_bwd) {
     const fth_tensor *dc = fth_arg(ex, op->out[SHIFT_BWD_DC]);
     const rows dy = rows_of(ex, op->in[SHIFT_BWD_DY]), x = rows_of(ex, op->in[SHIFT_BWD_X]);
     const rows dx = rows_of(ex, op->out[SHIFT_BWD_DX]);
-    const float s = scalar_of(ex, op->in[SHIFT_BWD_S], 1);
+    const float k = op->u.scale_shift.factor, s = k * scalar_of(ex, op->in[SHIFT_BWD_S], 1);
     const float c = scalar_of(ex, op->in[SHIFT_BWD_C], 0);
     const int32_t width = t->width;
     const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
@@ -176,7 +177,7 @@ FTH_PART(scale_shift_bwd) {
     sums_of(ex, op, team->thread)[0] = sum_s;
     sums_of(ex, op, team->thread)[1] = sum_c;
     fth_team_wait(team);
-    if (team->thread == 0 && ds) add_to(ds, 0, total(ex, op, team, 0));
+    if (team->thread == 0 && ds) add_to(ds, 0, k * total(ex, op, team, 0));
     if (team->thread == 0 && dc) add_to(dc, 0, -s * total(ex, op, team, 1));
 }
 

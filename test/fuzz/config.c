@@ -1,0 +1,16 @@
+/* config.json: what is read is printed, and reads back as itself. */
+#include "base/str.h"
+#include "fuzz.h"
+#include "io/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fth_config a, b;
+    if (fth_config_parse((const char *)data, size, "config.json", &a) != FTH_OK) return 0;
+    fth_str text = {0};
+    if (fth_config_print(&a, &text) != FTH_OK ||
+        fth_config_parse(text.text, text.length, "printed", &b) != FTH_OK ||
+        fth_config_difference(&a, &b))
+        abort();
+    fth_str_fini(&text);
+    return 0;
+}
