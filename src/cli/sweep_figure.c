@@ -191,12 +191,11 @@ static fth_err add_plot(const figure *g, fth_str *s) {
 static fth_err add_strip(const figure *g, fth_str *s) {
     size_t lines = 0;
     for (size_t i = next_line(g, 0); i != (size_t)-1; i = next_line(g, i + 1)) lines++;
-    FTH_TRY(
-        fth_str_addf(s,
-                     "set bmargin at screen 0.845\nset tmargin at screen 0.925\nset yrange "
-                     "[-0.7:%zu - 0.3]\nunset ytics\nset format x ''\nset ylabel 'all\\nfailed' "
-                     "font ',10' offset -2.5,0\nset xlabel ''\nset border 15\nplot",
-                     lines));
+    FTH_TRY(fth_str_addf(s,
+                         "set bmargin at screen 0.845\nset tmargin at screen 0.925\nset yrange "
+                         "[-0.7:%zu - 0.3]\nunset ytics\nunset xtics\nset ylabel 'failed' "
+                         "font ',10'\nset xlabel ''\nplot",
+                         lines));
     size_t line = 0;
     for (size_t i = next_line(g, 0); i != (size_t)-1; i = next_line(g, i + 1), line++)
         FTH_TRY(
@@ -242,9 +241,16 @@ static void find_points(const figure *g, bool *any, bool *strip) {
 
 /* Numbers of the healthy runs alone set the range; without any there is an empty box. */
 static fth_err add_range(const figure *g, fth_str *s) {
-    bool none = true;
-    for (size_t i = 0; i < g->r->grid->rows; i++) none = none && g->r->row[i].best.n == 0;
-    return fth_str_addf(s, "set yrange %s\n", none ? "[0:1]" : "[0<*:*]");
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < g->r->grid->rows; i++) {
+        const fth_spread *best = &g->r->row[i].best;
+        if (best->n == 0) continue;
+        low = fmin(low, best->mean);
+        high = fmax(high, best->mean);
+    }
+    if (low < high) return fth_str_addf(s, "set yrange [0<*:*]\n");
+    if (low > high) return fth_str_addf(s, "set yrange [0:1]\n");
+    return fth_str_addf(s, "set yrange [%.9g:%.9g]\n", 0.9 * low, 1.1 * low + 1e-9);
 }
 
 static fth_err add_figure(const figure *g, bool strip, fth_str *s) {
@@ -257,7 +263,7 @@ static fth_err add_figure(const figure *g, bool strip, fth_str *s) {
         fth_str_addf(s, "set lmargin at screen 0.09\nset rmargin at screen 0.72\nset multiplot\n"));
     FTH_TRY(add_axes(g, s));
     FTH_TRY(add_strip(g, s));
-    FTH_TRY(fth_str_addf(s, "set ytics\nset ylabel offset 0,0 font ''\n"));
+    FTH_TRY(fth_str_addf(s, "set ytics\nset ylabel font ''\n"));
     FTH_TRY(add_axes(g, s));
     FTH_TRY(fth_str_addf(s, "unset title\n"));
     FTH_TRY(add_range(g, s));
