@@ -92,6 +92,7 @@ fth_err fth_verb_trace(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         fth_recipe recipe;
         err = check_optimiser(groups, 3);
+        if (err == FTH_OK) err = fth_check_schedule(groups, 3, &optimiser);
         if (err == FTH_OK) err = fth_recipe_from_options(&optimiser, &recipe);
         if (err == FTH_OK) err = fth_model_paths(&parsed, 0, 0);
         if (err == FTH_OK)

@@ -35,6 +35,9 @@ static fth_err train(const char *data, fth_run_spec *spec, const fth_device_opti
     if (err == FTH_OK && !isnan(result.best_nll))
         printf("%lld updates in %.0f s, best valid nll %.4f, ppl %.2f\n", (long long)result.updates,
                result.seconds, result.best_nll, exp(result.best_nll));
+    else if (err == FTH_OK && !isnan(result.best_score))
+        printf("%lld updates in %.0f s, best valid %s %.2f\n", (long long)result.updates,
+               result.seconds, fth_score_name(spec->score.kind), result.best_score);
     else if (err == FTH_OK)
         printf("%lld updates in %.0f s\n", (long long)result.updates, result.seconds);
     return err;

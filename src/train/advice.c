@@ -38,8 +38,8 @@ static int rate(const fth_evidence *e, char *text, size_t size) {
     return snprintf(text, size,
                     "one update changed the parameters of %s by %.0f %% of their size (healthy "
                     "updates stay below %.0f %%): a smaller rate, --lr %.2g instead of %.2g",
-                    e->update_where, 100 * e->update_ratio, 100 * LARGE_UPDATE,
-                    smaller_rate(e), e->peak_lr);
+                    e->update_where, 100 * e->update_ratio, 100 * LARGE_UPDATE, smaller_rate(e),
+                    e->peak_lr);
 }
 
 static int growth(const fth_evidence *e, char *text, size_t size) {

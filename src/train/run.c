@@ -48,6 +48,8 @@ typedef struct run {
     double wall_before;    /* seconds of earlier processes */
     int64_t began;         /* update that this process went on from */
     double valid_nll;      /* newest */
+    double best_nll;       /* of this process's validations, or of all where the nll decides */
+    fth_scorer *scorer;    /* NULL: none */
     double first_nll;      /* of update 1, NAN: another process made it */
     double last_nll;       /* of the newest update */
     bool evaluates;
@@ -116,6 +118,7 @@ static fth_err open_data(run *r) {
                         "--patience %lld: needs validations, and %s has no split 'valid'",
                         (long long)s->patience, s->data);
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
+    if (s->score.kind != FTH_SCORE_NONE) FTH_TRY(fth_scorer_new(&s->score, &r->folder, &r->scorer));
     return fth_run_batcher(s, r->train, &r->batcher);
 }
 
@@ -340,6 +343,7 @@ static fth_err start(run *r) {
     fth_checkpoint_close(c);
     if (err != FTH_OK) return err;
     r->wall_before = r->state.wall;
+    if (!r->spec->best_by_score) r->best_nll = r->state.best_score;
     r->began = r->state.update;
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
@@ -429,27 +433,41 @@ static fth_err save(run *r) {
     return fth_run_log_write(&r->lines, line);
 }
 
+/* The best score as people know it. */
+static double best_shown(const run *r) {
+    return r->spec->best_by_score ? -r->state.best_score : r->state.best_score;
+}
+
 /* Validates; *improved says whether this is the best so far. */
 static fth_err validate(run *r, bool *improved) {
     fth_eval eval;
     fth_eval_spec spec = {.update = r->state.update, .block = (int32_t)r->spec->block};
     FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    double score = NAN;
+    if (r->scorer)
+        FTH_TRY(fth_scorer_run(r->scorer, &r->model, r->device, &r->trainer.arenas, &score));
+    const double measure = r->spec->best_by_score ? -score : eval.nll; /* less is better */
     r->valid_nll = eval.nll;
-    *improved = !(eval.nll >= r->state.best_score);
+    r->best_nll = fmin(r->best_nll, eval.nll);
+    *improved = !(measure >= r->state.best_score);
     if (*improved) {
-        r->state.best_score = eval.nll;
+        r->state.best_score = measure;
         r->state.best_update = r->state.update;
         r->state.patience = 0;
     } else {
         r->state.patience++;
     }
-    fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s", (long long)r->state.update,
-                 eval.nll, exp(eval.nll), *improved ? ", best" : "");
+    char scored[40] = "";
+    const char *name = fth_score_name(r->spec->score.kind);
+    if (r->scorer) snprintf(scored, sizeof scored, ", %s %.2f", name, score);
+    fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s%s", (long long)r->state.update,
+                 eval.nll, exp(eval.nll), scored, *improved ? ", best" : "");
     json_t *line = fth_run_log_line("valid", r->state.update);
     fth_run_log_text(line, "split", "valid");
     fth_run_log_number(line, "nll_loss", eval.nll);
     fth_run_log_number(line, "ppl", exp(eval.nll));
-    fth_run_log_number(line, "best", r->state.best_score);
+    if (r->scorer) fth_run_log_number(line, name, score);
+    fth_run_log_number(line, "best", best_shown(r));
     if (!isnan(eval.encoder_cosine))
         fth_run_log_number(line, "encoder_cosine", eval.encoder_cosine);
     return fth_run_log_write(&r->lines, line);
@@ -601,8 +619,7 @@ static fth_err judge(run *r, fth_judgement *out) {
     *out = (fth_judgement){.kind = FTH_NO_FAULT};
     if (r->evaluates && r->state.update >= r->spec->judge_after)
         return fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
-                                r->state.best_score, r->valid_nll, r->folder.target_unigram_nll,
-                                out);
+                                r->best_nll, r->valid_nll, r->folder.target_unigram_nll, out);
     if (r->state.update > r->began)
         fth_health_judge_short(r->first_nll, r->evaluates ? r->valid_nll : r->last_nll, out);
     return FTH_OK;
@@ -613,7 +630,7 @@ static fth_err end(run *r, fth_run_result *result) {
     FTH_TRY(judge(r, &j));
     bool failed = j.kind != FTH_NO_FAULT;
     json_t *line = fth_run_log_line(failed ? "diverged" : "end", r->state.update);
-    fth_run_log_number(line, "best", r->state.best_score);
+    fth_run_log_number(line, "best", best_shown(r));
     fth_run_log_number(line, "wall", result->seconds);
     if (failed) fth_run_log_text(line, "reason", j.reason);
     FTH_TRY(fth_run_log_write(&r->lines, line));
@@ -632,6 +649,7 @@ static fth_err end(run *r, fth_run_result *result) {
 }
 
 static void run_fini(run *r) {
+    fth_scorer_free(r->scorer);
     fth_verify_free(r->verify);
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
@@ -656,9 +674,10 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
              .device = device,
              .log = log,
              .valid_nll = NAN,
+             .best_nll = NAN,
              .first_nll = NAN,
              .lines = {.fd = -1}};
-    *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
+    *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN, .best_score = NAN};
     fth_err err;
     FTH_TRY_OR(err, open_data(&r), done);
     FTH_TRY_OR(err, open_model(&r), done);
@@ -670,10 +689,12 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     err = loop(&r, &signal);
     fth_signals_release(&before);
     if (err != FTH_OK) goto done;
-    *result = (fth_run_result){.updates = r.state.update,
-                               .best_nll = r.state.best_score,
-                               .final_nll = r.valid_nll,
-                               .seconds = wall(&r)};
+    *result =
+        (fth_run_result){.updates = r.state.update,
+                         .best_nll = r.spec->best_by_score ? (double)NAN : r.state.best_score,
+                         .best_score = r.spec->best_by_score ? -r.state.best_score : (double)NAN,
+                         .final_nll = r.valid_nll,
+                         .seconds = wall(&r)};
     if (signal)
         err = fth_fail(signal == SIGTERM ? FTH_TERMINATED : FTH_STOPPED,
                        "stopped by a signal at update %lld; the same command goes on from here",
