@@ -52,6 +52,11 @@ test-cuda: packages-test ## the tests of the CUDA backend; fails where there is 
 	cmake --build build-cuda
 	FATHOM_NEED_GPU=1 $(CTEST) --test-dir build-cuda -R 'cuda|test_top|test_decode'
 
+test-faults: packages-test ## every operation on files fails, or is the last one before a kill (half an hour)
+	$(MAKE) --no-print-directory build/build.ninja
+	cmake --build build --target fathom faulty_files
+	FATHOM_FAULTS=all sh test/test_faults.sh $$PWD/build/fathom
+
 test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
 

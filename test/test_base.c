@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/philox.h"
-#include "base/scratch.h"
+#include "base/unfinished.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "close.h"

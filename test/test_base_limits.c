@@ -10,7 +10,7 @@
 
 #define PLACE_FILE "machine"
 #include "base/cores.h"
-#include "base/memory.h"
+#include "base/machine_memory.h"
 #include "base/str.h"
 #include "place.h"
 

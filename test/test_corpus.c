@@ -1,4 +1,4 @@
-/* links: data base */
+/* links: corpus base */
 /* The generator of the built-in corpus: splits, translations that are functions, same bytes from
  * the same seed, files that appear whole, bad input. The grammar is in test_corpus_grammar.c. */
 #include <setjmp.h>
@@ -16,8 +16,8 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "data/corpus.h"
-#include "data/corpus_text.h"
+#include "corpus/corpus.h"
+#include "corpus/sentence.h"
 
 enum { DRAWS = 200000, TABLE = 1 << 20 };
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,4 +1,4 @@
-/* links: data base */
+/* links: corpus base */
 /* What the built-in corpus says, against tables written by hand: every row in four languages. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "data/corpus_text.h"
+#include "corpus/sentence.h"
 
 /* ---- meanings, with words named by their English form ---- */
 

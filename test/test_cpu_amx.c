@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "backend/cpu/bf16.h"
-#include "backend/cpu/digits.h"
-#include "backend/cpu/pairs.h"
+#include "backend/cpu/tile/digits.h"
+#include "backend/cpu/tile/pairs.h"
 #include "base/philox.h"
 #include "model_case.h"
 
@@ -27,7 +27,7 @@
 #define FTH_CPU_X86
 #define fth_amx_usable      machine_has_bf16_tiles
 #define fth_amx_int8_usable machine_has_int8_tiles
-#include "backend/cpu/amx.c"
+#include "backend/cpu/tile/amx.c"
 #include "close.h"
 #undef fth_amx_usable
 #undef fth_amx_int8_usable

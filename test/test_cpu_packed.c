@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/cpu/packed.h"
+#include "backend/cpu/tile/packed.h"
 #include "base/philox.h"
 #include "close.h"
 #include "cpu_paths.h"

@@ -1,6 +1,6 @@
 /* links: data base */
 /* Batches: every sentence once an epoch, full, the same for the same seed, and resumed exactly. */
-#include "test_io.h"
+#include "test_files.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* links: data base */
 /* From text to a data set: every kind of input, what is left out, what is refused, bounded memory. */
-#include "test_io.h"
+#include "test_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* links: data base */
 /* The data set file: what is written is read, and what is damaged is refused, never followed. */
-#include "test_io.h"
+#include "test_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,12 +1,12 @@
 /* links: data base */
 /* Text as it comes in: lines of plain and packed files, records of every kind, samples. */
-#include "test_io.h"
+#include "test_files.h"
 
 #include <fcntl.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include "data/lines.h"
+#include "text/lines.h"
 #include "data/records.h"
 #include "data/sample.h"
 

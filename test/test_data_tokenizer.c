@@ -1,10 +1,10 @@
 /* links: data base */
 /* Tokenizers: every kind, round trips, bounds, determinism, and model files that are damaged. */
-#include "test_io.h"
+#include "test_files.h"
 
 #include "base/philox.h"
+#include "text/tokenizer.h"
 #include "data/sample.h"
-#include "data/tokenizer.h"
 
 static const char *const LINES[] = {
     "the cat sat on the mat .",

@@ -1,6 +1,6 @@
 /* links: data base */
 /* Files of labels, pictures and frames: what is written is read, what is damaged is refused. */
-#include "test_io.h"
+#include "test_files.h"
 
 #include "data/vectors.h"
 

@@ -1,4 +1,4 @@
-/* links: modelcase train decode */
+/* links: modelcase run decode */
 /* Generation: cached steps equal the full forward for every method, beams share and leave caches,
  * greedy is beam 1, nothing depends on the batch. */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* links: modelcase train */
+/* links: modelcase run */
 /* The engine: places that never collide, recomputation to the bit, budgets, bits of dropout that are
  * kept, no allocation inside an update, packed sentences as if alone, micro-batches as one batch,
  * gradients of bf16 near those of ref. */

@@ -1,4 +1,4 @@
-/* links: modelcase train */
+/* links: modelcase run */
 /* Folds to plain Post-LN and Pre-LN keep the outputs (METHODS F.7), and the profiling pass (F.6). */
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* links: train */
+/* links: run */
 /* Every golden trace of the independent PyTorch reference (test/golden), through the program itself
  * and on each device; and the rules of initialisation of test/golden/init.json. */
 #include <dirent.h>
@@ -15,9 +15,9 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "store/config_json.h"
+#include "store/safetensors.h"
 #include "close.h"
-#include "io/config.h"
-#include "io/safetensors.h"
 #include "model/model.h"
 
 enum { MAX_ARGS = 64 };

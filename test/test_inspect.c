@@ -17,8 +17,8 @@
 #include "close.h"
 #include "inspect/page.h"
 #include "inspect/values.h"
-#include "inspect/view_json.h"
-#include "inspect/views.h"
+#include "inspect/run_view_json.h"
+#include "inspect/run_views.h"
 
 #define PLACE_FILE "log.jsonl"
 #include "place.h"

@@ -1,4 +1,4 @@
-/* links: modelcase train */
+/* links: modelcase run */
 /* METHODS F on whole models: signed finite differences through every parameter of every method and
  * architecture, the reductions, identity at the start, statistics and constants. */
 #include <math.h>

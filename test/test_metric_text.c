@@ -15,8 +15,8 @@
 #include "metric/align.h"
 #include "metric/ngram.h"
 #include "metric/porter.h"
-#include "metric/tokenizer.h"
-#include "metric/unicode.h"
+#include "metric/tok.h"
+#include "text/unicode.h"
 #include "metric/words.h"
 
 #define GOLDEN TEST_DIR "/golden/metric/"

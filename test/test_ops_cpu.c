@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/cpu/unit.h"
+#include "backend/cpu/tile/unit.h"
 #include "cpu_paths.h"
 #include "op_harness.h"
 

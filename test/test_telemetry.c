@@ -12,7 +12,7 @@
 
 #include "close.h"
 #include "model_case.h"
-#include "train/telemetry.h"
+#include "run/telemetry.h"
 
 static const fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9};
 

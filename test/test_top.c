@@ -12,7 +12,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "base/philox.h"
-#include "base/row.h"
+#include "backend/top_words.h"
 #include "close.h"
 #include "gpu.h"
 #include "op_harness.h"

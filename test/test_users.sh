@@ -65,6 +65,39 @@ sed -n 's/.*"type":"train","update":\([0-9]*\),.*"wps":\([0-9.]*\),.*/\1 \2/p' s
 awk '$1 % 4 == 2 && $1 > 2 { after += $2; n++ } $1 % 4 == 0 { before += $2; m++ }
      END { exit !(n == 2 && m == 3 && after / n > before / m / 4) }' speeds || fail "slower after a validation: $(cat speeds)"
 
+# ---- scores while training ----
+for score in bleu chrf; do
+    expect 0 $train --method-option steps=8 --max-update 20 --validate-interval-updates 10 --validate-score $score \
+        --validate-sentences 50 --validate-beam 2 --best-by score --save-dir by-$score
+    [ "$(grep -c "\"type\":\"valid\".*\"$score\":[0-9.]*,\"best\":[0-9.]*" by-$score/log.jsonl)" -eq 2 ] || fail "no $score in the log"
+    # what was logged of the last checkpoint is what generate and score say of it
+    head -n 50 data/valid.src.txt >src50 && head -n 50 data/valid.tgt.txt >tgt50
+    expect 0 "$fathom" generate by-$score/checkpoints/last --input src50 --beam 2 --max-len-a 1.2 --max-len-b 10 --quiet
+    mv out hyp
+    expect 0 "$fathom" score $score --ref tgt50 --hyp hyp --json
+    said=$(sed -n 's/.*"score": *\([0-9.e-]*\).*/\1/p' out)
+    logged=$(sed -n "s/.*\"update\":20,.*\"$score\":\([0-9.]*\),.*/\1/p" by-$score/log.jsonl)
+    awk -v a="$said" -v b="$logged" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 1e-12) }' ||
+        fail "the log has $score $logged, score says $said"
+done
+expect 2 $train --best-by score --save-dir x
+says err '--best-by score: needs --validate-score'
+expect 2 $train --lr-scheduler cosine --power 2 --save-dir x
+says err '--power 2: is for --lr-scheduler polynomial'
+
+# ---- schedules: 10 updates of warm-up, then by their formulas ----
+rates() {
+    expect 0 "$fathom" train data $model --method preln --max-update 20 --warmup-updates 10 --lr 0.01 --warmup-init-lr 0 \
+        --log-interval 1 "$@"
+    sed -n 's/.*"type":"train","update":\([0-9]*\),.*"lr":\([0-9.e-]*\),.*/\1 \2/p' "$2/log.jsonl" >rates
+}
+rates --save-dir poly --lr-scheduler polynomial --power 2 --end-learning-rate 0.002
+awk '{ u = ($1 - 10) / 10; want = $1 < 10 ? 0.001 * $1 : 0.002 + 0.008 * (1 - u) ^ 2; if (($2 - want) ^ 2 > 1e-18) bad = 1 }
+     END { exit bad || NR != 20 }' rates || fail "polynomial: $(cat rates)"
+rates --save-dir wsd --lr-scheduler wsd --decay-updates 5
+awk '{ want = $1 < 10 ? 0.001 * $1 : $1 <= 15 ? 0.01 : 0.01 * (20 - $1) / 5; if (($2 - want) ^ 2 > 1e-18) bad = 1 }
+     END { exit bad || NR != 20 }' rates || fail "wsd: $(cat rates)"
+
 # ---- a mean across a ramp ----
 expect 2 "$fathom" average run --last 10 --out late
 says err 'models whose alphas differ cannot be averaged; the last 7 can'

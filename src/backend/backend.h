@@ -95,7 +95,8 @@ typedef struct fth_arenas {
                     * == full or there is no copy (fth_backend.rounds_weights) */
     void *grad;   /* dtype full; NULL when only running forward */
     void *m, *v;  /* dtype full: Adam's moments; NULL when not training */
-    int64_t grads; /* elements of grad: fewer than n where some are updated early (early.h) */
+    int64_t
+        grads; /* elements of grad: fewer than n where some are updated early (inline_update.h) */
 } fth_arenas;
 
 struct fth_backend {
@@ -116,7 +117,7 @@ struct fth_backend {
     fth_err (*run)(fth_exec *ex);
     /* By how many operations its run may let those that run aside (plan.h) end late. */
     int32_t lag;
-    /* How many elements updates inside of a program (early.h) should come in at least: where a kernel
+    /* How many elements updates inside of a program (inline_update.h) should come in at least: where a kernel
      * takes as long to start as to update a small matrix. 0: one matrix at a time. */
     int64_t update_together;
     /* Outputs of layer norms are made again for the backward in any case: where that takes no longer

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "graph/watch.h"
+#include "graph/gauge.h"
 
 struct fth_program {
     fth_exec exec;

@@ -1,6 +1,6 @@
 /* config.h: what a model is: its sizes, its method and its special ids (CONTRACTS 1.1).
  *
- * Data only; the fields have the names of the keys of config.json. io/config.h reads and writes
+ * Data only; the fields have the names of the keys of config.json. store/config_json.h reads and writes
  * the file. The method and its options are kept as they were given: only the methods themselves
  * know which ids and options exist. */
 #ifndef FTH_BASE_CONFIG_H

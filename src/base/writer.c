@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/scratch.h"
+#include "base/unfinished.h"
 #include "base/str.h"
 
 enum { HELD_BYTES = 64 << 10, WRITE_BYTES = 1 << 20 };

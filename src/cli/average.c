@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
-#include "io/average.h"
-#include "io/checkpoint.h"
+#include "store/average.h"
+#include "store/checkpoint.h"
 #include "method/method.h"
 
 #define AVERAGE_OPTIONS(X)                                                                         \

@@ -2,7 +2,7 @@
 #ifndef FTH_CLI_BENCH_H
 #define FTH_CLI_BENCH_H
 
-#include "cli/groups.h"
+#include "cli/common_options.h"
 
 #define BENCH_OPTIONS(X)                                                                           \
     X(I64, vocab, "8192", FTH_RANGE(5, 16777216), "words of the vocabulary")                       \

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backend/cpu/rate.h"
-#include "backend/cpu/unit.h"
+#include "backend/cpu/tile/unit.h"
 #include "backend/device/device.h"
 #include "cli/bench.h"
 

@@ -8,7 +8,7 @@
 #include "cli/bench.h"
 #include "graph/batch_store.h"
 #include "graph/flops.h"
-#include "train/telemetry.h"
+#include "run/telemetry.h"
 
 typedef struct bench {
     const bench_options *o;

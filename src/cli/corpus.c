@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "cli/verb.h"
-#include "data/corpus.h"
+#include "corpus/corpus.h"
 
 #define CORPUS_OPTIONS(X)                                                                          \
     X(STR, pair, "en-de", FTH_SHOWN_AS("PAIR"),                                                    \

@@ -7,9 +7,9 @@
 
 #include "backend/cpu/rate.h"
 #include "base/file.h"
-#include "base/scratch.h"
+#include "base/unfinished.h"
 #include "base/str.h"
-#include "cli/plot.h"
+#include "figure/training.h"
 #include "cli/verb.h"
 #include "method/method.h"
 

@@ -6,7 +6,7 @@
 #define FTH_CLI_GENERATE_INPUT_H
 
 #include "base/log.h"
-#include "data/lines.h"
+#include "text/lines.h"
 #include "decode/generator.h"
 
 /* What becomes of a line that is not UTF-8. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/scratch.h"
+#include "base/unfinished.h"
 
 /* A handler can reach nothing but a global. */
 static int to_guard = -1; /* a pipe: a byte for each signal */

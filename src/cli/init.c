@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/verb.h"
-#include "io/config.h"
+#include "store/config_json.h"
 #include "train/weights.h"
 
 #define INIT_OPTIONS(X)                                                                            \

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "cli/train_options.h"
 #include "cli/verb.h"
-#include "train/preflight.h"
+#include "run/preflight.h"
 
 #define PREFLIGHT_OPTIONS(X)                                                                       \
     X(I64, vocab, "8000", FTH_RANGE(5, 16777216), "without DATASET: words of the vocabulary")      \

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "cli/verb.h"
 #include "inspect/page.h"
-#include "inspect/view_json.h"
-#include "inspect/views.h"
+#include "inspect/run_view_json.h"
+#include "inspect/run_views.h"
 
 #define REPORT_OPTIONS(X)                                                                          \
     X(STR, out, "report.html", FTH_SHOWN_AS("FILE"), "the page to write; - is standard output")    \

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/option_uses.h"
 #include "cli/verb.h"
-#include "data/inflate.h"
+#include "text/inflate.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
 #include "metric/labels.h"

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/option_uses.h"
 #include "base/str.h"
-#include "cli/groups.h"
+#include "cli/common_options.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "train/trace.h"

@@ -6,7 +6,7 @@
 
 #include "backend/device/device.h"
 #include "base/log.h"
-#include "cli/plot_diverged.h"
+#include "figure/diverged.h"
 #include "cli/train_options.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"

@@ -2,8 +2,8 @@
 #ifndef FTH_CLI_TRAIN_OPTIONS_H
 #define FTH_CLI_TRAIN_OPTIONS_H
 
-#include "cli/groups.h"
-#include "train/run.h"
+#include "cli/common_options.h"
+#include "run/run.h"
 
 #define TRAIN_OPTIONS(X)                                                                           \
     X(STR, save_dir, "run", FTH_SHOWN_AS("FOLDER"),                                                \

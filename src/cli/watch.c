@@ -11,8 +11,8 @@
 
 #include "cli/verb.h"
 #include "inspect/page.h"
-#include "inspect/view_json.h"
-#include "inspect/views.h"
+#include "inspect/run_view_json.h"
+#include "inspect/run_views.h"
 #include "watch/host.h"
 #include "watch/server.h"
 #include "watch/terminal.h"
@@ -140,7 +140,7 @@ static fth_err draw(const watch_options *o, fth_views *views, bool screen) {
 static fth_err check_quantity(const char *name) {
     static const char *const names[] = {
 #define QUANTITY(id, text, about) text,
-#include "train/quantities.def"
+#include "run/quantities.def"
 #undef QUANTITY
         "position_cosine"};
     const size_t n = sizeof names / sizeof *names;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 enum { FTH_SOURCE = 0, FTH_TARGET = 1 };
 

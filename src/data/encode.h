@@ -13,7 +13,7 @@
 #include "data/dataset.h"
 #include "data/label_set.h"
 #include "data/records.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 #include "data/vectors.h"
 
 typedef struct fth_encode_options {

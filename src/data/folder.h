@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "data/dataset.h"
+#include "text/tokenizer.h"
 #include "data/label_set.h"
-#include "data/tokenizer.h"
 #include "data/vectors.h"
 
 enum { FTH_TRAIN = 0, FTH_VALID = 1, FTH_TEST = 2, FTH_N_SPLITS = 3 };

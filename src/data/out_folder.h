@@ -3,7 +3,7 @@
 #ifndef FTH_DATA_OUT_FOLDER_H
 #define FTH_DATA_OUT_FOLDER_H
 
-#include "base/scratch.h"
+#include "base/unfinished.h"
 
 /* Zeroed: nothing is there, may be freed. */
 typedef struct fth_out_folder {

@@ -13,7 +13,7 @@
 #include "data/folder.h"
 #include "data/label_set.h"
 #include "data/records.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 /* Everything is borrowed. */
 typedef struct fth_prepare {

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "data/lines.h"
+#include "text/lines.h"
 
 /* Replaces "-" (standard input) and pipes among files[0..n) by copies in folder; ordinary files stay
  * what they are, if they can be read. Paths come from the arena. *made counts the copies,

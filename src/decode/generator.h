@@ -3,7 +3,7 @@
 #ifndef FTH_DECODE_GENERATOR_H
 #define FTH_DECODE_GENERATOR_H
 
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 #include "decode/search.h"
 
 /* A model with its parameters on the device; several make an ensemble. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/row.h"
+#include "backend/top_words.h"
 
 bool fth_log_softmax(const float *logits, int32_t n, double temperature, float *out) {
     /* below that only the best words have a probability, and the others keep their order */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/row.h"
+#include "backend/top_words.h"
 #include "decode/pick.h"
 
 /* A token of some hypothesis; hypotheses are paths to the root. */

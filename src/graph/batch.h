@@ -60,7 +60,7 @@ typedef struct fth_step {
     double slots[FTH_STEP_SLOTS]; /* set by the method: slot 0 is the alpha that logs show */
     double loss_scale;            /* 1 / target tokens of the whole update */
     int64_t row_base[2];          /* by fth_side: rows of this update in earlier micro-batches */
-    /* For updates inside of the graph (early.h): Adam without ranges or clipping (update 0: nothing
+    /* For updates inside of the graph (inline_update.h): Adam without ranges or clipping (update 0: nothing
      * is updated), and what multiplies its rate, by fth_role. */
     fth_adam adam;
     float rate[FTH_STEP_RATES];

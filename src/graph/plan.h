@@ -39,7 +39,7 @@ typedef struct fth_thrift {
 } fth_thrift;
 
 /* Rewrites a training graph so that values are made again for the backward instead of being kept
- * (thrift.c). The values that come out are the same to the bit. */
+ * (recompute_values.c). The values that come out are the same to the bit. */
 fth_err fth_graph_thrift(fth_graph *g, fth_thrift also);
 
 /* How many attentions and products the forward of a graph has. */

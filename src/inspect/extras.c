@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "inspect/view.h"
+#include "inspect/run_view.h"
 
 enum { MAX_LIST = 16, MAX_DEPTH = 6, MAX_SAMPLES = 40, MAX_LINE = 1 << 20, MAX_FILE = 256 << 20 };
 

@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "metric/signature.h"
-#include "metric/text.h"
-#include "metric/tokenizer.h"
+#include "text/text.h"
+#include "metric/tok.h"
 
 enum { FTH_BLEU_ORDER = 4, FTH_BLEU_STATS = 2 + 2 * FTH_BLEU_ORDER };
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "metric/unicode.h"
+#include "text/unicode.h"
 #include "metric/words.h"
 
 /* The characters and the words of one line. */

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "metric/ngram.h"
 #include "metric/signature.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 typedef struct fth_chrf_options {
     int char_order; /* 1 .. FTH_MAX_ORDER, usually 6 */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "metric/unicode.h"
+#include "text/unicode.h"
 #include "metric/words.h"
 
 /* R_K = (n correct - sum t p) / sqrt((n^2 - sum p^2) (n^2 - sum t^2)), with t and p the number of

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 typedef struct fth_labels {
     size_t n, correct;

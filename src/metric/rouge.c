@@ -7,7 +7,7 @@
 #include "metric/ngram.h"
 #include "metric/porter.h"
 #include "metric/spacing.h"
-#include "metric/unicode.h"
+#include "text/unicode.h"
 #include "metric/words.h"
 
 const char *fth_rouge_name(fth_rouge_kind kind) {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "metric/signature.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 typedef enum fth_rouge_kind {
     FTH_ROUGE_1,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "metric/unicode.h"
+#include "text/unicode.h"
 
 static void swap(fth_str *a, fth_str *b) {
     fth_str c = *a;

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 /* The classes of a character, one bit each. */
 typedef unsigned (*fth_classify)(uint32_t code_point);

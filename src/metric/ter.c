@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "metric/ter_shift.h"
-#include "metric/unicode.h"
+#include "text/unicode.h"
 #include "metric/words.h"
 
 typedef struct work {

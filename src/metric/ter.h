@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "metric/signature.h"
-#include "metric/text.h"
-#include "metric/tokenizer.h"
+#include "text/text.h"
+#include "metric/tok.h"
 
 enum { FTH_TER_STATS = 2 };
 

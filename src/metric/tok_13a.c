@@ -1,6 +1,6 @@
 /* tok_13a.c: the tokenizer of mteval-v13a, WMT's old evaluation script. */
 #include "metric/spacing.h"
-#include "metric/tokenizer.h"
+#include "metric/tok.h"
 
 fth_err fth_tok_13a(fth_text line, fth_tok_work *w) {
     FTH_TRY(fth_str_add(&w->text, " ", 1));

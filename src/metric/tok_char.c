@@ -1,6 +1,6 @@
 /* tok_char.c: each character that is not white space is a token. */
-#include "metric/tokenizer.h"
-#include "metric/unicode.h"
+#include "metric/tok.h"
+#include "text/unicode.h"
 
 fth_err fth_tok_char(fth_text line, fth_tok_work *w) {
     for (size_t i = 0, n; i < line.length; i += n) {

@@ -4,7 +4,7 @@
 #include <utf8proc.h>
 
 #include "metric/spacing.h"
-#include "metric/tokenizer.h"
+#include "metric/tok.h"
 
 enum { NO_NUMBER = 1, PUNCTUATION = 2, SYMBOL = 4 };
 

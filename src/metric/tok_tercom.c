@@ -1,7 +1,7 @@
 /* tok_tercom.c: the tokenizer of Tercom, the program that defined TER, as sacreBLEU has it. */
 #include "metric/spacing.h"
-#include "metric/tokenizer.h"
-#include "metric/unicode.h"
+#include "metric/tok.h"
+#include "text/unicode.h"
 
 /* Characters that stand alone with asian_support: ideographs, radicals, strokes, compatibility
  * forms, punctuation. The range from U+3200 ends where sacreBLEU's does. */

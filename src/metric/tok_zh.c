@@ -6,8 +6,8 @@
  * remains of them in a comparison is U+2001..2A6D (quotation marks, dashes, arrows, ...) and
  * U+2F81..2FA1. Its scores follow from that, so ours do. */
 #include "metric/spacing.h"
-#include "metric/tokenizer.h"
-#include "metric/unicode.h"
+#include "metric/tok.h"
+#include "text/unicode.h"
 
 static const fth_code_range chinese[] = {
     {0x2001, 0x2a6d}, /* see above */

@@ -1,6 +1,6 @@
 #include "metric/wer.h"
 
-#include "metric/unicode.h"
+#include "text/unicode.h"
 #include "metric/words.h"
 
 typedef struct work {

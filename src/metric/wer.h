@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "metric/align.h"
 #include "metric/signature.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 typedef struct fth_wer_options {
     bool characters; /* the character error rate */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "metric/unicode.h"
+#include "text/unicode.h"
 
 fth_err fth_word_ids_add(fth_word_ids *list, uint32_t id) {
     if (list->n == list->capacity) {

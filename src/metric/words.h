@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "metric/text.h"
+#include "text/text.h"
 
 /* A sequence of ids that grows. Zeroed it is empty. */
 typedef struct fth_word_ids {

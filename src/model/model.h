@@ -41,7 +41,7 @@ typedef struct fth_outputs {
     fth_val token_nll; /* [R, 1] */
     fth_val logits;    /* [R, V] */
     fth_val hidden[2]; /* by fth_stack: [R, d] output of the stack */
-    fth_val updates;   /* what updates inside of the graph sum up (early.h) */
+    fth_val updates;   /* what updates inside of the graph sum up (inline_update.h) */
     fth_side side;     /* the side that carries the loss */
 } fth_outputs;
 

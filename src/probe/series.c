@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "io/checkpoint.h"
+#include "store/checkpoint.h"
 #include "train/profile.h"
 #include "train/weights.h"
 

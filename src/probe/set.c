@@ -5,7 +5,7 @@
 
 #include "data/folder.h"
 #include "data/shuffle.h"
-#include "io/safetensors.h"
+#include "store/safetensors.h"
 #include "train/fits.h"
 #include "train/trainer.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/model_dir.h"
+#include "store/model_dir.h"
 #include "probe/eigen.h"
 #include "probe/plane.h"
 #include "probe/series.h"

@@ -2,7 +2,7 @@
 #ifndef FTH_SWEEP_RESULT_H
 #define FTH_SWEEP_RESULT_H
 
-#include "inspect/view.h"
+#include "inspect/run_view.h"
 #include "sweep/fit.h"
 #include "sweep/spec.h"
 

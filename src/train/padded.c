@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/safetensors.h"
+#include "store/safetensors.h"
 
 /* Bounds of a batch: its numbers of sentences and entries, and what is made of them, are counted in
  * 32 bits; and a matrix without columns takes no room in its file, but its sentences do here. */

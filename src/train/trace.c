@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/number.h"
-#include "io/safetensors.h"
+#include "store/safetensors.h"
 #include "train/padded.h"
 #include "train/weights.h"
 

@@ -5,7 +5,7 @@
 
 #include "backend/arenas.h"
 #include "backend/program.h"
-#include "graph/early.h"
+#include "graph/inline_update.h"
 #include "model/model.h"
 #include "train/schedule.h"
 
@@ -49,7 +49,7 @@ typedef struct fth_trainer_spec {
     int64_t src_tokens, tgt_tokens; /* most of one batch */
     int64_t max_len;                /* longest sentence of either side */
     int64_t memory_budget;          /* bytes for everything on the device; 0: no limit */
-    /* Updates matrices inside of the backward (early.h); see fth_can_update_early. There is no
+    /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_early. There is no
      * fth_trainer_gradients then. */
     bool early;
 } fth_trainer_spec;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "io/model_dir.h"
+#include "store/model_dir.h"
 
 fth_err fth_weights_tensors(const fth_params *params, const char *prefix, const float *flat,
                             fth_st_tensor **out) {

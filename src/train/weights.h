@@ -2,7 +2,7 @@
 #ifndef FTH_TRAIN_WEIGHTS_H
 #define FTH_TRAIN_WEIGHTS_H
 
-#include "io/safetensors.h"
+#include "store/safetensors.h"
 #include "model/model.h"
 
 /* One tensor per parameter, named prefix + its name, whose data lies in flat [params.size].

@@ -4,7 +4,7 @@
 #define FTH_WATCH_TERMINAL_H
 
 #include "base/str.h"
-#include "inspect/views.h"
+#include "inspect/run_views.h"
 
 typedef struct fth_terminal {
     int columns, rows;    /* of the screen */

@@ -1,7 +1,7 @@
 /* config.json: what is read is printed, and reads back as itself. */
 #include "base/str.h"
 #include "fuzz.h"
-#include "io/config.h"
+#include "store/config_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fth_config a, b;

@@ -1,7 +1,7 @@
 /* Lines of text: plain, gzip or Zstandard, and as records of the kinds that are one file. */
 #include <string.h>
 
-#include "data/lines.h"
+#include "text/lines.h"
 #include "data/records.h"
 #include "fuzz.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "fuzz.h"
-#include "inspect/view_json.h"
-#include "inspect/views.h"
+#include "inspect/run_view_json.h"
+#include "inspect/run_views.h"
 #include "watch/terminal.h"
 
 static char folder[] = "/dev/shm/fathom-fuzz-XXXXXX", path[sizeof folder + 12];

@@ -1,5 +1,5 @@
 /* What is packed: gzip and Zstandard, with all their frames. */
-#include "data/inflate.h"
+#include "text/inflate.h"
 #include "fuzz.h"
 
 enum { MOST = 1 << 24 }; /* a bomb is not waited for */

@@ -1,6 +1,6 @@
 /* The header of a safetensors file, and its numbers. */
 #include "fuzz.h"
-#include "io/safetensors.h"
+#include "store/safetensors.h"
 
 enum { MOST = 1 << 20 };
 

@@ -1,6 +1,6 @@
 /* state.json of a checkpoint. */
 #include "fuzz.h"
-#include "io/train_state.h"
+#include "store/train_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fth_train_state s;

@@ -1,5 +1,5 @@
 /* A SentencePiece model, and a line cut and put together by it. */
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "backend/cpu/packed.h"
+#include "backend/cpu/tile/packed.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>

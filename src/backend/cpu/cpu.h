@@ -6,8 +6,8 @@
 #define FTH_BACKEND_CPU_CPU_H
 
 #include "backend/backend.h"
-#include "backend/cpu/int8.h"
-#include "backend/cpu/pairs.h"
+#include "backend/cpu/tile/int8.h"
+#include "backend/cpu/tile/pairs.h"
 #include "backend/cpu/pool.h"
 
 /* The part of an operation that one thread of the team does. */
@@ -64,7 +64,7 @@ fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice
 /* Opens a device with a chosen instruction set (tests, benches). */
 fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, fth_device **out);
 
-/* Memory (memory.c): see backend.h. Pages are touched first by the threads that will use them. */
+/* Memory (device_memory.c): see backend.h. Pages are touched first by the threads that will use them. */
 fth_err fth_cpu_alloc(fth_device *dev, int64_t bytes, void **out);
 void fth_cpu_release(fth_device *dev, void *data);
 fth_err fth_cpu_copy(fth_device *dev, void *to, const void *from, int64_t bytes);

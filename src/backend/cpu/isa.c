@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "backend/cpu/unit.h"
+#include "backend/cpu/tile/unit.h"
 
 #define TABLES(isa) extern const fth_cpu_table fth_cpu_##isa##_f32_table, fth_cpu_##isa##_bf16_table
 TABLES(plain);

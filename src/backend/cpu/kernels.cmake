@@ -1,7 +1,9 @@
-# kernels.cmake: the kernels of the cpu backend (kernel/*.c), compiled once for every instruction
-# set and for both types that activations can have. Which one runs is decided when a device is
+# kernels.cmake: the kernels of the cpu backend (kernel/*.c, product/*.c), compiled once for every
+# instruction set and for both types that activations can have. Which one runs is decided when a device is
 # opened (isa.c). avx512bf16 differs from avx512 only by how floats are rounded: bf16 alone.
-file(GLOB cpu_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernel/*.c)
+file(GLOB cpu_tiles CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/tile/*.c)
+target_sources(fth_cpu PRIVATE ${cpu_tiles})
+file(GLOB cpu_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernel/*.c ${CMAKE_CURRENT_LIST_DIR}/product/*.c)
 set(cpu_isas plain)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND cpu_isas avx2 avx512 avx512bf16)

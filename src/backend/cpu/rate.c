@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cpu/packed.h"
+#include "backend/cpu/tile/packed.h"
 #include "base/philox.h"
 
 enum { X = 1, W, B, Y, DY, DX, DW, DB, N_VALUES };

@@ -2,7 +2,7 @@
 #ifndef FTH_BACKEND_CUDA_ACTIVATION_CUH
 #define FTH_BACKEND_CUDA_ACTIVATION_CUH
 
-#include "backend/cuda/map.cuh"
+#include "backend/cuda/elementwise.cuh"
 
 /* The normal distribution's cdf, and exp(-x^2 / 2). fp32 deserves the exact functions. In bf16 a
  * rational approximation of erfc with the same exponential is far below the rounding: it is off by

@@ -1,5 +1,5 @@
 /* add.cu: y = a + b; y may be the place of a. Reads 2n, writes n; bandwidth bound. */
-#include "backend/cuda/map.cuh"
+#include "backend/cuda/elementwise.cuh"
 
 namespace {
 struct sum {

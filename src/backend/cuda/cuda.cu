@@ -1,6 +1,6 @@
 /* cuda.cu: the backend's table: opening a GPU, its memory. */
-#include "backend/cuda/gemm.cuh"
-#include "backend/cuda/tensor_map.cuh"
+#include "backend/cuda/product/gemm.cuh"
+#include "backend/cuda/product/tensor_map.cuh"
 
 #include <stdlib.h>
 

@@ -29,7 +29,7 @@ extern "C" {
 #include "graph/dropout.h"
 }
 
-#include "backend/cuda/tiles.cuh"
+#include "backend/cuda/attention/attention_tiles.cuh"
 
 typedef __nv_bfloat16 bf16;
 
@@ -105,7 +105,7 @@ struct fth_cuda {
     int n_products, cap_products;
 };
 
-/* Counters for products, a new one for every launch (cleared.cu). */
+/* Counters for products, a new one for every launch (gemm_counters.cu). */
 struct fth_cuda_cleared {
     char *memory;
     int32_t used, capacity;
@@ -126,9 +126,9 @@ struct fth_cuda_program {
     struct fth_cuda_cast *cast; /* [n_casts] on the GPU: which are to be made */
     int32_t n_casts;
     int64_t *bias_at;               /* [n_ops] where the copy of an operation's bias is */
-    int32_t *partner;               /* [n_ops] partners.cu; -1: none */
+    int32_t *partner;               /* [n_ops] bias_sums.cu; -1: none */
     struct fth_cuda_joined *joined; /* [n_ops] linear_join.cu */
-    void *late;                     /* parts.cu: sums of columns that are to be added */
+    void *late;                     /* block_sums.cu: sums of columns that are to be added */
     bool puts_off;                  /* whether they may be, now */
     char *aside_scratch; /* [FTH_CUDA_LAG, aside_bytes] of operations that run or end aside: the
                             scratch of the rest would not be free for them */
@@ -178,7 +178,7 @@ fth_err fth_cuda_refresh_weights(fth_device *dev, const fth_arenas *a);
 fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args,
                             double *out);
 
-/* cleared.cu */
+/* gemm_counters.cu */
 fth_err fth_cuda_cleared_init(fth_cuda_cleared *c, int32_t capacity);
 void fth_cuda_cleared_fini(fth_cuda_cleared *c);
 /* A workspace of its own for a launch that needs so many bytes; NULL: it needs none, or a larger one. */
@@ -208,15 +208,15 @@ fth_err fth_cuda_turn_aside(const fth_cuda_call *c);
 fth_err fth_cuda_prepare_updates(const fth_graph *g, fth_cuda_program *p);
 /* How many updates stand in a row from operation i on, which is one. */
 int32_t fth_cuda_updates_at(const fth_graph *g, int32_t i);
-/* watch.cu: the same of operations watch, of which few are launched together. */
+/* gauge.cu: the same of operations watch, of which few are launched together. */
 int32_t fth_cuda_watches_at(const fth_graph *g, int32_t i);
 
-/* parts.cu: what is put off while the program is captured. */
+/* block_sums.cu: what is put off while the program is captured. */
 fth_err fth_cuda_prepare_late(const fth_exec *ex, fth_cuda_program *p);
 void fth_cuda_free_late(fth_cuda_program *p);
 fth_err fth_cuda_add_late(fth_cuda_program *p, cudaStream_t stream); /* now */
 
-/* partners.cu: finds the operations that can sum up the gradient of a bias on the way: partner
+/* bias_sums.cu: finds the operations that can sum up the gradient of a bias on the way: partner
  * [n_ops] gets the number of the linear_dw whose bias it is, and in turn. */
 fth_err fth_cuda_find_partners(const fth_exec *ex, fth_cuda_program *p);
 const fth_op *fth_cuda_partner(const fth_cuda_call *c); /* NULL: none */

@@ -1,5 +1,5 @@
 /* dropout.cu: y = D(x), its own backward. Reads n, writes n, ~10 integer operations an element. */
-#include "backend/cuda/map.cuh"
+#include "backend/cuda/elementwise.cuh"
 
 namespace {
 struct drop {

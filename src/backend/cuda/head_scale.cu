@@ -1,7 +1,7 @@
 /* head_scale.cu: y = gamma_j x in block j of the columns; dx = gamma_j dy, dgamma_j += <dy, x> over
  * block j. Reads n, writes n; backward reads dy twice and x. */
 #include "backend/cuda/dots.cuh"
-#include "backend/cuda/map.cuh"
+#include "backend/cuda/elementwise.cuh"
 
 namespace {
 struct scaled {

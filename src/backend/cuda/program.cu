@@ -1,5 +1,5 @@
 /* program.cu: running a program: the batch goes to the GPU, then the captured graph is launched. */
-#include "backend/cuda/linear_join.cuh"
+#include "backend/cuda/product/linear_join.cuh"
 #include "backend/cuda/vec.cuh"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* scale_shift.cu: y = k s (x - c) with learned scalars; dx = k s dy, ds += k <dy, x - c>,
  * dc -= k s * sum of dy. Reads n, writes n; backward reads dy twice more and x. */
 #include "backend/cuda/dots.cuh"
-#include "backend/cuda/map.cuh"
+#include "backend/cuda/elementwise.cuh"
 
 namespace {
 struct shifted { /* k s (x - c) */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/machine_memory.h"
 
 static fth_err ref_open(const fth_backend *self, fth_precision precision, int threads,
                         fth_device **out) {

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/kernel/kernel.h"
 #include "backend/cpu/kernel/math.h"
-#include "backend/cpu/kernel/small_product.h"
+#include "backend/cpu/product/small_product.h"
 
 enum { Q_BLOCK = 32 }; /* query rows at a time: their scores are all that is ever stored */
 

@@ -3,7 +3,7 @@
  * is one thread's, so its result depends on nothing else. */
 #include "backend/cpu/kernel/kernel.h"
 
-#include "base/row.h"
+#include "backend/top_words.h"
 
 /* Floats of one thread: a row where the logits are no floats. */
 static int64_t floats_of(int64_t vocab) {

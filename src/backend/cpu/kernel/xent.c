@@ -2,10 +2,10 @@
  * chunks whose logits fit into scratch: logits = x W^T, per row softmax and loss and the gradient in
  * place, then dx = g W and dW += g^T x from the same chunk. 6 R V d operations, bound by the
  * multiply-add units; the logits of the whole batch never exist. */
-#include "backend/cpu/kernel/gemm.h"
+#include "backend/cpu/product/gemm.h"
 
 #include "backend/cpu/kernel/math.h"
-#include "backend/cpu/kernel/weights.h"
+#include "backend/cpu/product/weights.h"
 
 enum {
     LOGIT_BYTES = 4 << 20, /* of a chunk, about: they stay in the caches; */

@@ -1,0 +1,112 @@
+#include "cli/common_options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/option_uses.h"
+
+/* "k=v": a number, true or false, or a word. */
+static fth_err add_method_option(fth_config *c, const char *text) {
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return fth_fail(FTH_USAGE, "--method-option %s: must be KEY=VALUE", text);
+    if (c->n_options == FTH_MAX_METHOD_OPTIONS)
+        return fth_fail(FTH_USAGE, "--method-option %s: at most %d options", text,
+                        FTH_MAX_METHOD_OPTIONS);
+    fth_method_option *o = &c->options[c->n_options];
+    *o = (fth_method_option){0};
+    size_t length = (size_t)(equals - text);
+    if (length >= sizeof o->key || strlen(equals + 1) >= sizeof o->text || !equals[1])
+        return fth_fail(FTH_USAGE, "--method-option %s: key or value is empty or too long", text);
+    memcpy(o->key, text, length);
+    for (int i = 0; i < c->n_options; i++)
+        if (strcmp(c->options[i].key, o->key) == 0)
+            return fth_fail(FTH_USAGE, "--method-option %s: %s is given twice", text, o->key);
+    char *end;
+    o->number = strtod(equals + 1, &end);
+    if (*end == '\0') {
+        o->type = FTH_OPT_NUMBER;
+    } else if (strcmp(equals + 1, "true") == 0 || strcmp(equals + 1, "false") == 0) {
+        o->type = FTH_OPT_BOOL;
+        o->number = equals[1] == 't';
+    } else {
+        o->type = FTH_OPT_STRING;
+        snprintf(o->text, sizeof o->text, "%s", equals + 1);
+    }
+    c->n_options++;
+    return FTH_OK;
+}
+
+fth_err fth_config_from_options(const fth_model_options *o, fth_config *out) {
+    fth_config c = fth_config_default();
+    c.arch = strcmp(o->arch, "enc") == 0   ? FTH_ENC
+             : strcmp(o->arch, "dec") == 0 ? FTH_DEC
+                                           : FTH_ENCDEC;
+    if (strlen(o->method) >= sizeof c.method)
+        return fth_fail(FTH_USAGE, "--method %.40s: does not exist", o->method);
+    snprintf(c.method, sizeof c.method, "%s", o->method);
+    for (size_t i = 0; i < o->method_option.count; i++)
+        FTH_TRY(add_method_option(&c, o->method_option.items[i]));
+    c.encoder_layers = c.arch == FTH_DEC ? 0 : (int32_t)o->encoder_layers;
+    c.decoder_layers = c.arch == FTH_ENC ? 0 : (int32_t)o->decoder_layers;
+    c.d_model = (int32_t)o->d_model;
+    c.ffn_dim = (int32_t)o->ffn_dim;
+    c.heads = (int32_t)o->heads;
+    c.share = strcmp(o->share, "all") == 0   ? FTH_SHARE_ALL
+              : strcmp(o->share, "dec") == 0 ? FTH_SHARE_DEC
+                                             : FTH_SHARE_NONE;
+    c.activation = strcmp(o->activation, "gelu") == 0 ? FTH_GELU : FTH_RELU;
+    c.positions = strcmp(o->positions, "learned") == 0 ? FTH_LEARNED : FTH_SINUSOIDAL;
+    c.max_positions = (int32_t)o->max_positions;
+    c.layer_norm_eps = c.encoder_layer_norm_eps = c.decoder_layer_norm_eps = o->layer_norm_eps;
+    c.dropout = o->dropout;
+    c.attention_dropout = o->attention_dropout;
+    c.activation_dropout = o->activation_dropout;
+    c.word_dropout = o->word_dropout;
+    *out = c;
+    return FTH_OK;
+}
+
+static fth_err parse_betas(const char *text, double *beta1, double *beta2) {
+    char *end;
+    *beta1 = strtod(text, &end);
+    bool good = end != text && *end == ',';
+    const char *second = good ? end + 1 : text;
+    *beta2 = strtod(second, &end);
+    good = good && end != second && *end == '\0';
+    if (good && *beta1 >= 0 && *beta1 < 1 && *beta2 >= 0 && *beta2 < 1) return FTH_OK;
+    return fth_fail(FTH_USAGE,
+                    "--adam-betas %s: must be two numbers from 0 to below 1, as 0.9,0.98", text);
+}
+
+fth_err fth_check_schedule(const fth_option_group *groups, size_t n,
+                           const fth_optimiser_options *o) {
+    static const char *const polynomial[] = {"power", NULL}, *const wsd[] = {"decay_updates", NULL},
+                             *const both[] = {"end_learning_rate", NULL};
+    const bool falls = strcmp(o->lr_scheduler, "polynomial") == 0;
+    const bool stays = strcmp(o->lr_scheduler, "wsd") == 0;
+    if (!falls)
+        FTH_TRY(fth_refuse_options(groups, n, polynomial, "is for --lr-scheduler polynomial"));
+    if (!stays) FTH_TRY(fth_refuse_options(groups, n, wsd, "is for --lr-scheduler wsd"));
+    if (falls || stays) return FTH_OK;
+    return fth_refuse_options(groups, n, both, "is for --lr-scheduler polynomial and wsd");
+}
+
+fth_err fth_recipe_from_options(const fth_optimiser_options *o, fth_recipe *out) {
+    *out =
+        (fth_recipe){.schedule = {.lr = o->lr,
+                                  .lr_start = o->warmup_init_lr,
+                                  .warmup = o->warmup_updates,
+                                  .total = o->max_update,
+                                  .lr_end = o->end_learning_rate,
+                                  .power = o->power > 0 ? o->power : 1,
+                                  .decay = o->decay_updates ? o->decay_updates : o->max_update / 5},
+                     .eps = o->adam_eps,
+                     .weight_decay = o->weight_decay,
+                     .clip = o->clip_norm,
+                     .smoothing = o->label_smoothing};
+    FTH_TRY(fth_schedule_find(o->lr_scheduler, &out->schedule.kind));
+    return parse_betas(o->adam_betas, &out->beta1, &out->beta2);
+}

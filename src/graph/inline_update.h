@@ -1,0 +1,42 @@
+/* inline_update.h: matrices that are updated inside of the backward. As soon as a gradient is complete and
+ * nobody reads the matrix any more, Adam takes it, and its place serves the next one: gradients
+ * of these matrices need no arena, and they are read while a cache still holds them. Possible where
+ * an update is one batch and nothing waits for the norm of the whole gradient (no clipping). */
+#ifndef FTH_GRAPH_INLINE_UPDATE_H
+#define FTH_GRAPH_INLINE_UPDATE_H
+
+#include "graph/param.h"
+
+typedef struct fth_early_range {
+    int64_t begin, end; /* elements of the parameters */
+    fth_role role;      /* whose learning rate it has */
+    int64_t saved;      /* elements that gradients behind it need not leave room for */
+} fth_early_range;
+
+typedef struct fth_early {
+    fth_early_range *range; /* [n] ascending */
+    int32_t n;
+    int64_t grads; /* elements that the gradients of all others take */
+} fth_early;
+
+typedef struct fth_early_spec {
+    const fth_params *params;
+    fth_val loss; /* of xent */
+    /* Do two roles always have the same learning rate? */
+    bool (*same_rate)(const void *context, fth_role a, fth_role b);
+    const void *context;
+    bool watched;     /* see fth_op.u.update */
+    int64_t together; /* elements: so many are updated one right after the other (backend.h) */
+} fth_early_spec;
+
+/* Adds the updates to a training graph and moves the gradients of the other parameters together.
+ * *sums gets the value that holds what the updates sum up, [1, n * FTH_RANGE_SUMS] in the order of
+ * the ranges. */
+fth_err fth_graph_update_early(fth_graph *g, const fth_early_spec *spec, fth_early *out,
+                               fth_val *sums);
+void fth_early_fini(fth_early *e);
+
+/* Where the gradient of a parameter's element lies among the gradients; -1: it is updated early. */
+int64_t fth_early_grad(const fth_early *e, int64_t offset);
+
+#endif

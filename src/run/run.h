@@ -1,0 +1,54 @@
+/* run.h: a training run: a folder with checkpoints, a log and its configuration, that can be killed
+ * at any moment and goes on where it was. */
+#ifndef FTH_RUN_RUN_H
+#define FTH_RUN_RUN_H
+
+#include "base/log.h"
+#include "data/batcher.h"
+#include "data/folder.h"
+#include "run/scorer.h"
+#include "train/trainer.h"
+
+/* Everything that a run is told. */
+typedef struct fth_run_spec {
+    const char *data;         /* data set folder */
+    const char *save_dir;     /* RUN */
+    const char *yaml;         /* the resolved options, for RUN/config.yaml */
+    fth_config config;        /* vocabularies and special ids are set from the data */
+    const char *restore_file; /* "" or a model folder whose weights the run starts from */
+    fth_recipe recipe;
+    int64_t max_tokens, update_freq;
+    int64_t max_update, max_epoch, patience; /* 0: no limit, but for max_update */
+    int64_t save_interval, validate_interval, keep_last, log_interval;
+    int64_t memory_budget;
+    int64_t block;       /* language model: tokens of a block */
+    int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
+    int64_t judge_after; /* updates before METHODS E.12 b-d are applied */
+    fth_scorer_spec score;
+    bool best_by_score;
+    double stop_seconds; /* ends the run after so much time; 0: no limit */
+    bool strict;
+    bool reset_schedule; /* with restore_file: the method's schedule begins anew */
+} fth_run_spec;
+
+/* Parts of its beginning: the configuration with the vocabularies and special ids of the data; the
+ * batches; the longest sentence that one can have. */
+fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const fth_dataset *data,
+                       fth_config *out);
+fth_err fth_run_batcher(const fth_run_spec *spec, const fth_dataset *data, fth_batcher **out);
+int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
+                        const fth_dataset *valid);
+
+/* How a run ended. */
+typedef struct fth_run_result {
+    int64_t updates;
+    double best_nll, final_nll; /* of the validation data; NAN: never validated */
+    double best_score;          /* NAN: none */
+    double seconds;
+} fth_run_result;
+
+/* Trains until a limit is met. FTH_DIVERGED: the run failed (METHODS E.12), the message has the
+ * reason. FTH_STOPPED, FTH_TERMINATED: SIGINT or SIGTERM came, a checkpoint was saved. */
+fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log, fth_run_result *result);
+
+#endif

@@ -1,0 +1,18 @@
+/* save.h: checkpoints between the trainer's device and the disk. */
+#ifndef FTH_RUN_SAVE_H
+#define FTH_RUN_SAVE_H
+
+#include "store/checkpoint.h"
+#include "train/trainer.h"
+
+/* Saves parameters, moments and state as RUN/checkpoints/step-N. */
+fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
+                      const char *tokenizer_from);
+
+/* Writes the model as it is as a model folder. */
+fth_err fth_keep_model(const char *path, const fth_trainer *t, const char *tokenizer_from);
+
+/* Loads parameters and moments of an open checkpoint. */
+fth_err fth_keep_load(const fth_checkpoint *c, fth_trainer *t);
+
+#endif

@@ -1,0 +1,40 @@
+/* staged_dir.h: makes a folder appear all at once.
+ *
+ * Its files are written into a hidden folder beside it (.NAME.tmp-PID); commit syncs that and
+ * renames it. An older folder of the same name is replaced in one step where the file system can
+ * swap two names; elsewhere it is first renamed to .NAME.old, so that at every moment one of the
+ * names is a whole folder. What a killed process leaves behind is cleared by the next writer: a
+ * writer holds a lock on its hidden folder, so an unlocked one belongs to nobody. */
+#ifndef FTH_STORE_STAGED_DIR_H
+#define FTH_STORE_STAGED_DIR_H
+
+#include "base/error.h"
+
+typedef struct fth_staged_dir {
+    char *path; /* the folder to be */
+    char *temp; /* where its files are written; NULL after commit */
+    int lock;   /* open on temp while path is not NULL */
+} fth_staged_dir;
+
+/* May a folder that has an entry of this name be replaced? 1: yes. */
+typedef int fth_may_replace(const char *entry);
+
+/* Begins a folder; parents that are missing are made. An existing folder is accepted only when
+ * every name in it passes may_replace: a slip of the finger must not delete someone's files. */
+fth_err fth_staged_dir_open(fth_staged_dir *d, const char *path, fth_may_replace *may_replace);
+
+/* Syncs, renames, and removes what was there before. */
+fth_err fth_staged_dir_commit(fth_staged_dir *d);
+
+/* Frees everything; a folder that was not committed is removed. */
+void fth_staged_dir_fini(fth_staged_dir *d);
+
+/* Which folder to read for path: path itself, or the older one when a writer was killed between
+ * two renames. malloc'd. */
+fth_err fth_staged_dir_resolve(const char *path, char **out);
+
+/* Clears what killed writers left in a folder: puts .NAME.old back where NAME is missing, removes
+ * hidden folders that nobody holds. name limits this to one NAME; NULL: all. */
+fth_err fth_staged_dir_clean(const char *folder, const char *name);
+
+#endif
