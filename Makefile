@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda test-cpus fuzz mutants demo demo-compare bench format lint clean
+.PHONY: all help test test-cuda test-cpus test-malloc fuzz mutants demo demo-compare bench format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -59,6 +59,10 @@ test-faults: packages-test ## every operation on files fails, or is the last one
 
 test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
+
+test-malloc: packages-test build/build.ninja ## memory that runs out, at every place in every verb (half an hour)
+	cmake --build build
+	SAMPLE=1000 sh test/test_malloc.sh $(CURDIR)/build/fathom
 
 SECONDS ?= 60
 fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each

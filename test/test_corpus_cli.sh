@@ -52,7 +52,7 @@ begin() {
     "$fathom" corpus --out "$1" --sentences 1000000000 2>"$tree/err" &
     child=$!
     tries=0
-    while ! ls -A "$1" 2>/dev/null | grep -q '^\.corpus-'; do
+    while ! ls -A "$1" 2>/dev/null | grep -q '^\.corpus\.tmp-'; do
         [ $tries -lt 600 ] || fail "nothing was begun in $1: $(cat "$tree/err")"
         sleep 0.1
         tries=$((tries + 1))
@@ -67,10 +67,12 @@ wait $child || status=$?
 begin "$tree/again"
 kill -KILL $child
 wait $child 2>/dev/null || true
-[ -n "$(find "$tree/again" -name '.corpus-*')" ] || fail "SIGKILL came too late"
-mkdir "$tree/again/.corpus-$$" "$tree/again/.corpus-me" # of a process that is there, and no name of ours
+[ -n "$(find "$tree/again" -name '.corpus.tmp-*')" ] || fail "SIGKILL came too late"
+mkdir "$tree/again/.corpus.tmp-1-0" "$tree/again/.corpus.tmp-me" # held, and no name of ours
+exec 8<"$tree/again/.corpus.tmp-1-0"
+flock 8
 "$fathom" corpus --out "$tree/again" --sentences 10 2>"$tree/err"
-[ "$(cd "$tree/again" && echo .corpus-*)" = ".corpus-$$ .corpus-me" ] || fail "not swept: $(ls -A "$tree/again")"
+[ "$(cd "$tree/again" && echo .corpus.tmp-*)" = ".corpus.tmp-1-0 .corpus.tmp-me" ] || fail "not swept: $(ls -A "$tree/again")"
 
 refuses 2 '--out FOLDER is missing' --pair en-de
 refuses 2 'pair "ende" is not two of en, de, fr, es with a dash (en-de)' --out "$tree/bad" --pair ende

@@ -142,10 +142,13 @@ finish TERM
 begin
 finish KILL
 ls made | grep -q '^data\.tmp-' || fail "SIGKILL came too late"
-mkdir "made/data.tmp-$$-0" made/data.tmp-mine # of a process that is there, and no name of ours
+mkdir made/data.tmp-1-0 "made/data.tmp-$$-0" made/data.tmp-mine # held, not held by anybody, and no name of ours
+exec 8<made/data.tmp-1-0
+flock 8
 expect 0 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out made/data
-[ "$(ls made | tr '\n' ' ')" = "data data.tmp-$$-0 data.tmp-mine " ] || fail "not swept: $(ls made)"
-rmdir "made/data.tmp-$$-0" made/data.tmp-mine
+[ "$(ls made | tr '\n' ' ')" = "data data.tmp-1-0 data.tmp-mine " ] || fail "not swept: $(ls made)"
+exec 8<&-
+rmdir made/data.tmp-1-0 made/data.tmp-mine
 cksum made/data/* >before
 begin --force
 finish TERM

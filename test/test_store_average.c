@@ -123,7 +123,7 @@ static void save(const char *folder, int64_t update) {
     c.options[0] = (fth_method_option){.key = "steps", .type = FTH_OPT_NUMBER, .number = 10};
     const fth_st_tensor t = {"w", FTH_ST_F32, 1, {2}, values};
     fth_checkpoint_content content = {
-        {&c, &t, 1, NULL, NULL, NULL}, moments, moments, fth_train_state_default()};
+        {&c, &t, 1, NULL, NULL, NULL}, moments, moments, fth_train_state_default(), NULL};
     content.state.update = update;
     assert_ok(fth_checkpoint_save(folder, &content));
     assert_ok(fth_checkpoint_settle(folder, &(fth_settled){.last = update, .best = -1}));

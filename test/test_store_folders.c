@@ -400,6 +400,7 @@ static void checkpoint_round_trip(void **state) {
 
 static void state_round_trip(void **state) {
     char path[300];
+    char *options = NULL;
     fth_train_state s = fth_train_state_default(), back;
     fth_file_sums sums = {0}, sums_back;
     fth_str text = {0};
@@ -425,9 +426,11 @@ static void state_round_trip(void **state) {
     for (size_t i = 0; i < 4; i++) {
         s.best_score = scores[i];
         fth_str_clear(&text);
-        assert_ok(fth_train_state_print(&s, &sums, &text));
+        assert_ok(fth_train_state_print(&s, "a: 1\nbeam: [x]\n# c: not set\n", &sums, &text));
         put_bytes(path, text.text, text.length);
-        assert_ok(fth_train_state_read(path, &back, &sums_back));
+        assert_ok(fth_train_state_read(path, &back, &options, &sums_back));
+        assert_string_equal(options, "a: 1\nbeam: [x]\n");
+        free(options);
         assert_true(isnan(scores[i]) ? isnan(back.best_score) : back.best_score == scores[i]);
         assert_true(back.alpha == s.alpha && back.wall == s.wall);
         assert_true(back.loss_scale == s.loss_scale && back.data_hash == s.data_hash);
@@ -447,12 +450,12 @@ static void state_round_trip(void **state) {
         text.text[i] ^= 1;
         put_bytes(path, text.text, text.length);
         text.text[i] ^= 1;
-        assert_failed(fth_train_state_read(path, &back, NULL), FTH_BAD_INPUT,
+        assert_failed(fth_train_state_read(path, &back, NULL, NULL), FTH_BAD_INPUT,
                       (const char *[]){path, NULL});
     }
     for (size_t i = 0; i < text.length; i++) { /* cut anywhere */
         put_bytes(path, text.text, i);
-        assert_failed(fth_train_state_read(path, &back, NULL), FTH_BAD_INPUT,
+        assert_failed(fth_train_state_read(path, &back, NULL, NULL), FTH_BAD_INPUT,
                       (const char *[]){path, "crc32", NULL});
     }
     fth_str_fini(&text);
@@ -485,6 +488,7 @@ static void wrong_values_of_the_state(void **state) {
         {"bytes", "true", "bytes is true: it must"},
         {"wall", "null", "wall is null: must be a number"},
         {"version", "7", "version is 7: it must be a string of at most 31 bytes"},
+        {"beam", "7", "beam in options is 7: it must be a string"},
         {"data_hash", "{}", "data_hash is {}: it must be a string of 16 hexadecimal"},
     };
     char path[300];
@@ -493,10 +497,10 @@ static void wrong_values_of_the_state(void **state) {
     fth_str text = {0};
     PATH(path, *state, "state.json");
     fth_file_sums_add(&sums, "config.json", (fth_st_sum){12, 0xdeadbeef});
-    assert_ok(fth_train_state_print(&s, &sums, &text));
+    assert_ok(fth_train_state_print(&s, "a: 1\nbeam: [x]\n# c: not set\n", &sums, &text));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_changed(path, text.text, cases[i].key, cases[i].value);
-        assert_failed(fth_train_state_read(path, &s, NULL), FTH_BAD_INPUT,
+        assert_failed(fth_train_state_read(path, &s, NULL, NULL), FTH_BAD_INPUT,
                       (const char *[]){path, cases[i].says, NULL});
     }
     fth_str_fini(&text);
@@ -516,12 +520,12 @@ static void an_older_state(void **state) {
     fth_train_state s;
     PATH(path, *state, "state.json");
     put_changed(path, text, "patience", "1");
-    assert_ok(fth_train_state_read(path, &s, NULL));
+    assert_ok(fth_train_state_read(path, &s, NULL, NULL));
     assert_int_equal(s.validated, 20); /* it saved after it had validated */
     assert_int_equal(s.best_update, 14);
     assert_true(isnan(s.first_nll) && isnan(s.valid_nll) && s.log_updates == 0);
     put_changed(path, text, "best_score", "\"nan\"");
-    assert_ok(fth_train_state_read(path, &s, NULL));
+    assert_ok(fth_train_state_read(path, &s, NULL, NULL));
     assert_int_equal(s.validated, 0);
 }
 

@@ -53,6 +53,12 @@ expect 0 $train --save-dir judged --max-update 14 --validate-interval-updates 10
 [ "$(grep -c '"valid"' judged/log.jsonl)" -eq 2 ] || fail "a finished run was validated again"
 [ "$(wc -l < judged/log.jsonl)" -eq $((lines + 2)) ] || fail "a finished run did more than begin and end"
 
+# ---- patience: that many validations without a better score, and no more ----
+expect 0 $train --save-dir patient --lr 1e-30 --warmup-updates 0 --patience 2 --validate-interval-updates 3
+# only the method's steps change it: the last better score is that of update 21
+grep -q '"best_update": *21,' patient/checkpoints/last/state.json || fail "$(grep best_update patient/checkpoints/last/state.json)"
+grep -q '"update": *27,' patient/checkpoints/last/state.json || fail "--patience 2: $(grep '"update"' patient/checkpoints/last/state.json)"
+
 # ---- a limit that the run is beyond ----
 expect 0 $train --save-dir judged --max-update 9 --validate-interval-updates 10
 grep -q 'judged is already at update 14, beyond --max-update 9; nothing is left to train' err ||
@@ -159,7 +165,18 @@ sanitized ||
     fail "the peak of memory is not within 5 % of the plan"
 
 # ---- other ends ----
-refuses 2 'd-model: 16' $train --save-dir cut --d-model 32
+# what a run goes on with is compared with its checkpoint, whatever has become of config.yaml
+refuses 2 'cut: the run was begun with --d-model 16, now it is 32' $train --save-dir cut --d-model 32
+rm cut/config.yaml
+for option in 'heads 4:2' 'activation gelu:relu' 'seed 7:1' 'dropout 0.2:0.1' 'max-tokens 200:300' 'method-option growth=exp:[steps=20]'; do
+    old=${option#*:} option=${option%:*}
+    # shellcheck disable=SC2086
+    refuses 2 "begun with --${option%% *} $old, now it is" $train --save-dir cut --$option
+done
+[ ! -e cut/config.yaml ] || fail "a refused call wrote config.yaml"
+expect 0 $train --save-dir cut --max-update 31 --lr 0.02
+grep -q 'cut goes on with --lr 0.02 (was 0.01), --max-update 31 (was 30)' err || fail "what changed is not said: $(cat err)"
+[ -s cut/config.yaml ] || fail "config.yaml is not there again"
 refuses 2 "--layer-norm-eps 3: must be a number above 0 and below 1" $train --save-dir bad --layer-norm-eps 3
 expect 3 $train --save-dir wild --lr 1e30 --max-update 30
 grep -q 'diverged at update' err || fail "divergence is not reported: $(cat err)"
@@ -252,7 +269,7 @@ refuses 2 "--restore-file $here/golden/trace/postln-encdec: its parameters are n
     --restore-file "$here/golden/trace/postln-encdec" --max-update 3
 refuses 2 'no sentence is short enough' $train --save-dir late --max-positions 2
 expect 0 $train --save-dir late --restore-file whole/checkpoints/best --max-update 3
-refuses 2 'the run was begun with "restore-file: ' $train --save-dir late --max-update 3
+refuses 2 'the run was begun with --restore-file whole/checkpoints/best, now it is ""' $train --save-dir late --max-update 3
 
 # ---- every method trains from the command line ----
 for method in $("$fathom" methods | awk 'NR > 1 && NF > 2 && $2 ~ /yes|no/ { print $1 }'); do

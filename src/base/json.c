@@ -1,6 +1,8 @@
 #include "base/json.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +11,39 @@
 #include "base/file.h"
 #include "base/number.h"
 
+/* Where jansson's reader cannot have memory it goes on with half a token, past its end: it is left at once instead,
+ * and what it held until then is lost. */
+static _Thread_local jmp_buf *reading;
+
+static void *leaving_malloc(size_t size) {
+    void *p = malloc(size);
+    if (!p && reading) longjmp(*reading, 1);
+    return p;
+}
+
+static void set_malloc(void) {
+    json_set_alloc_funcs(leaving_malloc, free);
+}
+
+json_t *fth_json_read(const char *text, size_t size, json_error_t *e) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_malloc);
+    jmp_buf here;
+    json_t *value = NULL;
+    if (setjmp(here) == 0) {
+        reading = &here;
+        value = json_loadb(text, size, JSON_REJECT_DUPLICATES, e);
+    } else {
+        *e = (json_error_t){.text = "no memory"};
+        e->text[sizeof e->text - 1] = json_error_out_of_memory; /* where jansson keeps the code */
+    }
+    reading = NULL;
+    return value;
+}
+
 fth_err fth_json_parse(const char *name, const char *text, size_t size, json_t **value) {
     json_error_t e;
-    *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    *value = fth_json_read(text, size, &e);
     if (*value) return FTH_OK;
     if (json_error_code(&e) == json_error_out_of_memory)
         return fth_fail(FTH_NO_MEMORY, "%s: no memory for its content", name);

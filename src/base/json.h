@@ -18,6 +18,10 @@ fth_err fth_json_load(const char *path, json_t **value);
 /* The same from memory; name stands for the file in messages. */
 fth_err fth_json_parse(const char *name, const char *text, size_t size, json_t **value);
 
+/* jansson's reader for what has messages of its own: an object or array, no key twice; NULL with what is wrong in
+ * *e. Where memory runs out, json_error_code(e) is json_error_out_of_memory (jansson alone crashes there). */
+json_t *fth_json_read(const char *text, size_t size, json_error_t *e);
+
 /* A new number, or the string for one that is not finite; NULL when out of memory. */
 json_t *fth_json_number(double x);
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -145,25 +147,44 @@ void fth_scratch_remove(void) {
 
 /* ---- what others have left ---- */
 
-static int is_abandoned(const char *name, const char *prefix) {
-    size_t n = strlen(prefix);
-    if (strncmp(name, prefix, n) != 0 || !isdigit((unsigned char)name[n])) return 0;
-    if (name[n + strspn(name + n, "0123456789-")] != '\0') return 0;
-    errno = 0;
-    long process = strtol(name + n, NULL, 10);
-    if (errno || process <= 0 || process > INT32_MAX) return 0;
-    return kill((pid_t)process, 0) != 0 && errno == ESRCH;
+int fth_scratch_claim(int fd, const char *path) {
+    struct stat ours, named;
+    (void)flock(fd, LOCK_EX | LOCK_NB);
+    return fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_dev == named.st_dev &&
+           ours.st_ino == named.st_ino;
 }
 
-fth_err fth_scratch_sweep(const char *folder, const char *prefix) {
+fth_err fth_scratch_clear(const char *path) {
+    /* a pipe that somebody has called so must not be waited for */
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return FTH_OK;
+    fth_err err = FTH_OK;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) err = fth_remove_tree(path);
+    close(fd);
+    return err;
+}
+
+/* Is a label NAME.tmp-, digits and dashes? */
+static int is_temporary(const char *label, const char *name) {
+    static const char mark[] = ".tmp-";
+    const char *at = NULL;
+    for (const char *next = label; (next = strstr(next, mark)); next++) at = next;
+    if (!at || at == label) return 0;
+    if (name && (strlen(name) != (size_t)(at - label) || strncmp(label, name, strlen(name)) != 0))
+        return 0;
+    at += strlen(mark);
+    return isdigit((unsigned char)*at) && at[strspn(at, "0123456789-")] == '\0';
+}
+
+fth_err fth_scratch_sweep(const char *folder, const char *name) {
     DIR *dir = opendir(folder);
     if (!dir && errno == ENOENT) return FTH_OK;
     if (!dir) return fth_fail(FTH_IO, "%s: cannot read the folder: %s", folder, strerror(errno));
     fth_err err = FTH_OK;
     for (struct dirent *e; !err && (e = readdir(dir));) {
-        if (!is_abandoned(e->d_name, prefix)) continue;
+        if (!is_temporary(e->d_name, name)) continue;
         char *path = fth_strdup_printf("%s/%s", folder, e->d_name);
-        err = path ? fth_remove_tree(path) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+        err = path ? fth_scratch_clear(path) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
         free(path);
     }
     closedir(dir);

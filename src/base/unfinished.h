@@ -2,7 +2,8 @@
  *
  * Files and folders that have another name until they are complete are held here, so that a program
  * that a signal ends can remove them first. There is one list for the process, as there is one end of
- * it. What a process leaves that had no time for this (SIGKILL), the next one sweeps. */
+ * it. What a process leaves that had no time for this (SIGKILL), the next one sweeps: whoever makes something
+ * temporary holds a lock on it, which ends with the process, in whatever container that ran. */
 #ifndef FTH_BASE_UNFINISHED_H
 #define FTH_BASE_UNFINISHED_H
 
@@ -29,9 +30,16 @@ fth_err fth_scratch_commit(char **temp, const char *path, const char *old, char 
 /* Removes all that is held. The caller has the lock, and the process ends before it gives it back. */
 void fth_scratch_remove(void);
 
-/* Removes what processes that are gone have left in a folder: the names that are prefix, the number of
- * the process, and then digits and dashes only. A folder that is not there is fine. */
-fth_err fth_scratch_sweep(const char *folder, const char *prefix);
+/* Locks what was just made under a temporary name, for as long as fd is open. 0: a sweep was faster and has
+ * removed it; take another name. Where a file system has no locks, nobody sweeps either. */
+int fth_scratch_claim(int fd, const char *path);
+
+/* Removes what is at path unless somebody holds a lock on it. */
+fth_err fth_scratch_clear(const char *path);
+
+/* Removes what processes that are gone have left in a folder: entries called NAME.tmp-, then digits and dashes
+ * only, that nobody has locked. name NULL: of every NAME. A folder that is not there is fine. */
+fth_err fth_scratch_sweep(const char *folder, const char *name);
 
 /* Folders that were made to put a result into. Zeroed: none, may be freed. */
 typedef struct fth_new_dirs {

@@ -20,21 +20,40 @@ static fth_err fail_write(const char *path) {
     return fth_fail(fth_path_error(errno), "%s: cannot write: %s", path, strerror(errno));
 }
 
+/* The folder of a path and its last name. */
+static char *folder_of(const char *path, const char **name) {
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    if (!slash) return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+/* What killed processes have left of this very file. Of no importance to this one. */
+static void sweep(const char *path) {
+    const char *name;
+    char *folder = folder_of(path, &name);
+    if (folder) (void)fth_scratch_sweep(folder, name);
+    free(folder);
+}
+
 /* open() and not mkstemp(), so that the user's umask decides who may read the result. */
 static fth_err open_temp(fth_writer *w) {
-    for (int attempt = 0; attempt < 100; attempt++) {
+    int reason = EEXIST;
+    sweep(w->path);
+    for (int attempt = 0; attempt < 100 && reason == EEXIST; attempt++) {
         w->temp = fth_strdup_printf("%s.tmp-%ld-%d", w->path, (long)getpid(), attempt);
         if (!w->temp) return fth_fail(FTH_NO_MEMORY, "%s: no memory for a temporary name", w->path);
         FTH_TRY(fth_scratch_hold(w->temp));
         w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0) return FTH_OK;
-        int reason = errno;
+        if (w->fd >= 0 && fth_scratch_claim(w->fd, w->temp)) return FTH_OK;
+        reason = w->fd < 0 ? errno : EEXIST;
+        if (w->fd >= 0) close(w->fd);
+        w->fd = -1;
         fth_scratch_drop(w->temp);
         free(w->temp);
         w->temp = NULL;
-        errno = reason;
-        if (reason != EEXIST) break;
     }
+    errno = reason;
     return fail_write(w->path);
 }
 
@@ -95,27 +114,27 @@ fth_err fth_writer_put(fth_writer *w, const void *data, size_t size) {
 }
 
 static fth_err sync_folder_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    if (!slash) return fth_sync_dir(".");
-    char *folder = slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+    const char *name;
+    char *folder = folder_of(path, &name);
     if (!folder) return fth_fail(FTH_NO_MEMORY, "%s: no memory for its folder's name", path);
     fth_err err = fth_sync_dir(folder);
     free(folder);
     return err;
 }
 
+/* The lock on the temporary name ends when the file is closed: after it has its name. */
 fth_err fth_writer_commit(fth_writer *w) {
     FTH_TRY(flush(w));
     if (w->temp && fsync(w->fd) != 0) return fail_write(w->path);
-    int closed = close(w->fd);
-    w->fd = -1;
-    if (closed != 0) return fail_write(w->path);
-    if (!w->temp) return FTH_OK;
-    if (rename(w->temp, w->path) != 0) return fail_write(w->path);
+    if (w->temp && rename(w->temp, w->path) != 0) return fail_write(w->path);
+    const bool named = w->temp;
     fth_scratch_drop(w->temp);
     free(w->temp);
     w->temp = NULL;
-    return sync_folder_of(w->path);
+    const int closed = close(w->fd);
+    w->fd = -1;
+    if (closed != 0) return fail_write(w->path);
+    return named ? sync_folder_of(w->path) : FTH_OK;
 }
 
 void fth_writer_fini(fth_writer *w) {

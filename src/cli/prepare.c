@@ -9,6 +9,7 @@
 #include "base/option_uses.h"
 #include "cli/verb.h"
 #include "data/describe.h"
+#include "data/prepare_images.h"
 
 #define TEXT_OPTIONS(X)                                                                            \
     X(LIST, train_src, "", FTH_SHOWN_AS("FILE"), "source of the training pairs")                   \
@@ -43,6 +44,19 @@ FTH_OPTIONS(text_options, "text (plain, .gz or .zst; - is standard input)", TEXT
       "between text and text2; default: two end symbols")
 FTH_OPTIONS(table_options, "tables, for classification and regression", TABLE_OPTIONS)
 
+#define IMAGE_OPTIONS(X)                                                                           \
+    X(STR, train_images, "", FTH_SHOWN_AS("FILE"),                                                 \
+      "training pictures: lines of file<TAB>label (PNG, JPEG), or records of CIFAR (.bin)")        \
+    X(STR, valid_images, "", FTH_SHOWN_AS("FILE"), "pictures for validation")                      \
+    X(STR, test_images, "", FTH_SHOWN_AS("FILE"), "pictures for the test")                         \
+    X(STR, image_size, "", FTH_SHOWN_AS("HxW"),                                                    \
+      "rows and columns of all pictures; default: those of the first")                             \
+    X(BOOL, resize, "false", FTH_ANY, "pictures of another size are brought to it, not refused")   \
+    X(I64, patch, "4", FTH_RANGE(1, 1024), "side of the square patches that a model reads")        \
+    X(I64, visual_tokens, "0", FTH_RANGE(0, 65536),                                                \
+      "patterns of a codebook of patches, for masked image models; 0: none")
+FTH_OPTIONS(image_options, "pictures", IMAGE_OPTIONS)
+
 #define VOCABULARY_OPTIONS(X)                                                                      \
     X(CHOICE, model_type, "bpe", FTH_CHOICES("bpe|unigram|word|char"), "kind of tokens")           \
     X(I64, vocab_size, "8000", FTH_RANGE(0, 16777216),                                             \
@@ -74,7 +88,7 @@ FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
     X(I64, threads, "", FTH_MIN(1), "threads that cut text; default: one for each core")
 FTH_OPTIONS(prepare_options, "data set", PREPARE_OPTIONS)
 
-enum { N_GROUPS = 4 };
+enum { TEXT, TABLES, PICTURES, VOCABULARY, DATA_SET, N_GROUPS };
 
 /* The lists of a split, as the options have them. */
 typedef struct split_lists {
@@ -252,6 +266,63 @@ static json_t *options_json(const fth_option_group *groups, size_t n) {
     return all;
 }
 
+/* "32x48" is 32 rows of 48 pixels, "32" a square. */
+static fth_err parse_size(const char *text, int32_t *height, int32_t *width) {
+    char *end;
+    if (!text[0]) return FTH_OK;
+    const long rows = strtol(text, &end, 10),
+               columns = *end == 'x' ? strtol(end + 1, &end, 10) : rows;
+    if (*end || rows < 1 || columns < 1 || rows > 1 << 14 || columns > 1 << 14)
+        return fth_fail(FTH_USAGE, "--image-size %s: must be ROWSxCOLUMNS, 1 to %d each", text,
+                        1 << 14);
+    *height = (int32_t)rows;
+    *width = (int32_t)columns;
+    return FTH_OK;
+}
+
+static bool of_pictures(const image_options *o) {
+    return o->train_images[0] || o->valid_images[0] || o->test_images[0];
+}
+
+/* Options of text mean nothing to pictures. */
+static fth_err check_picture_options(const fth_option_group *groups) {
+    static const char *const kept[] = {"out", "force", "labels"};
+    for (size_t g = 0; g < N_GROUPS; g++)
+        for (size_t i = 0; i < groups[g].count; i++) {
+            const char *const name[] = {groups[g].table[i].field, NULL};
+            bool fine = g == PICTURES;
+            for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+                fine |= strcmp(kept[k], name[0]) == 0;
+            if (!fine)
+                FTH_TRY(
+                    fth_refuse_options(groups, N_GROUPS, name, "is for text; there are pictures"));
+        }
+    return FTH_OK;
+}
+
+static fth_err prepare_pictures(const image_options *o, const table_options *table,
+                                const prepare_options *prepare, const fth_option_group *groups,
+                                fth_log *log) {
+    const char *lists[FTH_N_SPLITS] = {o->train_images, o->valid_images, o->test_images};
+    fth_prepare_images p = {.out = prepare->out,
+                            .force = prepare->force,
+                            .patch = (int32_t)o->patch,
+                            .resize = o->resize,
+                            .visual_tokens = (int32_t)o->visual_tokens,
+                            .log = log};
+    FTH_TRY(check_picture_options(groups));
+    FTH_TRY(parse_size(o->image_size, &p.height, &p.width));
+    for (int i = 0; i < FTH_N_SPLITS; i++) p.list[i] = lists[i][0] ? lists[i] : NULL;
+    fth_err err = describe_labels(table->labels, &p.labels);
+    if (err == FTH_OK && p.labels.kind == FTH_LABELS_NUMBER)
+        err = fth_fail(FTH_USAGE, "--labels number: pictures have classes");
+    p.about = options_json(groups, N_GROUPS);
+    if (err == FTH_OK) err = fth_prepare_images_run(&p);
+    fth_label_set_fini(&p.labels);
+    json_decref(p.about);
+    return err;
+}
+
 static fth_err show_result(const char *out, fth_log *log) {
     fth_folder folder;
     fth_str text = {0};
@@ -265,8 +336,8 @@ static fth_err show_result(const char *out, fth_log *log) {
 }
 
 static fth_err run(const text_options *text, const table_options *table,
-                   const vocabulary_options *vocabulary, const prepare_options *o,
-                   const fth_option_group *groups, fth_arena *arena) {
+                   const image_options *images, const vocabulary_options *vocabulary,
+                   const prepare_options *o, const fth_option_group *groups, fth_arena *arena) {
     fth_log log;
     fth_log_init(&log, stderr, false);
     fth_prepare p = {.out = o->out,
@@ -278,6 +349,10 @@ static fth_err run(const text_options *text, const table_options *table,
                      .log = &log};
     if (!o->out[0]) return fth_fail(FTH_USAGE, "--out FOLDER is missing");
     fth_columns columns;
+    if (of_pictures(images)) {
+        FTH_TRY(prepare_pictures(images, table, o, groups, &log));
+        return show_result(o->out, &log);
+    }
     FTH_TRY(describe_text(text, &p, arena));
     FTH_TRY(describe_vocabulary(vocabulary, groups, &p, arena));
     fth_err err = describe_tables(table, groups, &columns, &p);
@@ -291,21 +366,23 @@ static fth_err run(const text_options *text, const table_options *table,
 fth_err fth_verb_prepare(int argc, char **argv) {
     text_options text;
     table_options table;
+    image_options images;
     vocabulary_options vocabulary;
     prepare_options options;
-    fth_option_group groups[N_GROUPS] = {text_options_group(&text), table_options_group(&table),
-                                         vocabulary_options_group(&vocabulary),
-                                         prepare_options_group(&options)};
-    const fth_usage usage = {"fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
-                             "Makes a data set of text: trains a tokenizer, cuts every line into "
-                             "tokens, and writes them "
-                             "where training can map them.",
-                             0, 0};
+    fth_option_group groups[N_GROUPS] = {
+        text_options_group(&text), table_options_group(&table), image_options_group(&images),
+        vocabulary_options_group(&vocabulary), prepare_options_group(&options)};
+    const fth_usage usage = {
+        "fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
+        "Makes a data set of text or pictures: trains a tokenizer, cuts every line into "
+        "tokens, and writes them "
+        "where training can map them.",
+        0, 0};
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done)
-        err = run(&text, &table, &vocabulary, &options, groups, &parsed.arena);
+        err = run(&text, &table, &images, &vocabulary, &options, groups, &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

@@ -1,4 +1,5 @@
 /* score.c: fathom score: what hypotheses are worth against references. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,9 @@
 #include "text/inflate.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
+#include "metric/correlation.h"
 #include "metric/labels.h"
+#include "metric/overlap.h"
 #include "metric/rouge.h"
 #include "metric/sums.h"
 #include "metric/ter.h"
@@ -61,16 +64,23 @@ FTH_OPTIONS(ter_flags, "ter", TER_OPTIONS)
     X(STR, newline, "", FTH_ANY, "text that ends a sentence inside a line, for rougeLsum: <q>")
 FTH_OPTIONS(rouge_flags, "rouge", ROUGE_OPTIONS)
 
+#define F1_OPTIONS(X)                                                                              \
+    X(CHOICE, average, "binary", FTH_CHOICES("binary|macro|micro"),                                \
+      "f1 of one class, the mean over all classes, or that of all counts together")                \
+    X(STR, positive, "1", FTH_SHOWN_AS("LABEL"), "the class of --average binary")
+FTH_OPTIONS(f1_flags, "f1", F1_OPTIONS)
+
 typedef struct flags {
     score_options score;
     bleu_flags bleu;
     chrf_flags chrf;
     ter_flags ter;
     rouge_flags rouge;
-    fth_option_group groups[5];
+    f1_flags f1;
+    fth_option_group groups[6];
 } flags;
 
-enum { N_GROUPS = 5 };
+enum { N_GROUPS = 6 };
 
 /* What one system got; which fields count depends on the metric. */
 typedef struct result {
@@ -79,6 +89,7 @@ typedef struct result {
     fth_rouge rouge[FTH_ROUGES];
     fth_wer wer;
     fth_labels labels;
+    fth_overlap overlap;
     fth_resampled sampled;
     double *stats; /* [n][width] of a metric that can be resampled */
 } result;
@@ -115,6 +126,28 @@ typedef struct metric {
 
 static bool is(const scoring *s, const char *name) {
     return strcmp(s->metric->name, name) == 0;
+}
+
+static const char *hyp_path(const scoring *s, size_t i) {
+    return s->flags->score.hyp.count ? s->flags->score.hyp.items[i] : "-";
+}
+
+static const char *name_of(const char *path) {
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+static const char *hyp_name(const scoring *s, size_t i) {
+    return name_of(hyp_path(s, i));
+}
+
+static const char *ref_name(const scoring *s) {
+    return name_of(s->flags->score.ref.items[0]);
+}
+
+/* Says why a score is nan. */
+static void warn_undefined(const scoring *s, const result *r, const char *why) {
+    fprintf(stderr, "warning: %s of %s is not defined: %s\n", s->metric->name,
+            hyp_name(s, (size_t)(r - s->results)), why);
 }
 
 static int put(json_t *object, const char *key, double value) {
@@ -280,6 +313,50 @@ static int labels_fields(const scoring *s, const result *r, json_t *out) {
            put_count(out, "total", (int64_t)r->labels.n);
 }
 
+/* ---- f1, pearson, spearman, miou */
+
+static fth_err f1_compute(const scoring *s, const fth_pairs *c, result *r) {
+    const f1_flags *f = &s->flags->f1;
+    const fth_f1_average average = strcmp(f->average, "macro") == 0   ? FTH_F1_MACRO
+                                   : strcmp(f->average, "micro") == 0 ? FTH_F1_MICRO
+                                                                      : FTH_F1_BINARY;
+    const fth_text positive = {f->positive, strlen(f->positive)};
+    FTH_TRY(fth_f1_corpus(c, average, positive, &r->score));
+    if (isnan(r->score))
+        warn_undefined(s, r, "no line of either file is the positive class (--positive)");
+    return FTH_OK;
+}
+
+static fth_err correlation_compute(const scoring *s, const fth_pairs *c, result *r) {
+    const char *const names[] = {ref_name(s), hyp_name(s, (size_t)(r - s->results))};
+    FTH_TRY(
+        fth_correlation_corpus(c, is(s, "pearson") ? FTH_PEARSON : FTH_SPEARMAN, names, &r->score));
+    if (isnan(r->score))
+        warn_undefined(s, r, c->n < 2 ? "two lines or more are needed" : "a column is constant");
+    return FTH_OK;
+}
+
+static fth_err overlap_compute(const scoring *s, const fth_pairs *c, result *r) {
+    const char *const names[] = {ref_name(s), hyp_name(s, (size_t)(r - s->results))};
+    FTH_TRY(fth_overlap_corpus(c, names, &r->overlap));
+    r->score = r->overlap.mean;
+    if (isnan(r->score)) warn_undefined(s, r, "no place has a class");
+    return FTH_OK;
+}
+
+static int overlap_fields(const scoring *s, const result *r, json_t *out) {
+    json_t *iou = json_object();
+    int failed = !iou;
+    (void)s;
+    for (size_t k = 0; k < r->overlap.n; k++) {
+        char name[24];
+        const double one = fth_overlap_of(&r->overlap, k);
+        snprintf(name, sizeof name, "%zu", k);
+        if (!isnan(one)) failed |= put(iou, name, one);
+    }
+    return failed | json_object_set_new(out, "iou", iou);
+}
+
 static const metric metrics[] = {
     {"bleu", true, bleu_width, bleu_stats, bleu_from_stats, NULL, bleu_sign, bleu_line,
      bleu_fields},
@@ -292,12 +369,17 @@ static const metric metrics[] = {
     {"cer", false, NULL, NULL, NULL, wer_compute, wer_sign, wer_line, wer_fields},
     {"accuracy", false, NULL, NULL, NULL, labels_compute, labels_sign, labels_line, labels_fields},
     {"matthews", false, NULL, NULL, NULL, labels_compute, labels_sign, labels_line, labels_fields},
+    {"f1", false, NULL, NULL, NULL, f1_compute, labels_sign, NULL, NULL},
+    {"pearson", false, NULL, NULL, NULL, correlation_compute, labels_sign, NULL, NULL},
+    {"spearman", false, NULL, NULL, NULL, correlation_compute, labels_sign, NULL, NULL},
+    {"miou", false, NULL, NULL, NULL, overlap_compute, labels_sign, NULL, overlap_fields},
 };
 
 enum { N_METRICS = sizeof metrics / sizeof *metrics };
 
 static fth_err find_metric(const char *name, const metric **out) {
     const char *names[N_METRICS];
+    if (strcmp(name, "mcc") == 0) name = "matthews"; /* a second name */
     for (size_t i = 0; i < N_METRICS; i++) {
         names[i] = metrics[i].name;
         if (strcmp(name, names[i]) == 0) return *out = &metrics[i], FTH_OK;
@@ -305,7 +387,7 @@ static fth_err find_metric(const char *name, const metric **out) {
     const char *meant = fth_nearest(name, names, N_METRICS);
     return fth_fail(FTH_USAGE,
                     "%.100s: unknown metric%s%s%s; there are bleu, multi-bleu, chrf, ter, "
-                    "rouge, wer, cer, accuracy and matthews",
+                    "rouge, wer, cer, accuracy, matthews (mcc), f1, pearson, spearman and miou",
                     name, meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
@@ -328,8 +410,12 @@ static fth_err check_options(const flags *f, const metric *m) {
                                           {"asian_support", " ter "},
                                           {"case_sensitive", " ter "},
                                           {"stem", " rouge "},
+                                          {"average", " f1 "},
+                                          {"positive", " f1 "},
                                           {"newline", " rouge "}};
     FTH_TRY(fth_check_uses(f->groups, N_GROUPS, uses, sizeof uses / sizeof *uses, m->name));
+    if (strcmp(f->f1.average, "binary") != 0)
+        FTH_TRY(fth_refuse_option(f->groups, N_GROUPS, "positive", "needs --average binary"));
     const char *smooth = f->bleu.smooth_method;
     if (strcmp(smooth, "floor") != 0 && strcmp(smooth, "add-k") != 0)
         FTH_TRY(fth_refuse_option(f->groups, N_GROUPS, "smooth_value",
@@ -358,18 +444,6 @@ static void take_options(scoring *s, const flags *f) {
     s->wer = (fth_wer_options){is(s, "cer"), f->score.lowercase};
     s->sig = (fth_sig){f->score.ref.count, 0, (uint64_t)f->score.seed};
     if (f->score.confidence || f->score.paired) s->sig.resamples = (size_t)f->score.resamples;
-}
-
-static const char *hyp_path(const scoring *s, size_t i) {
-    return s->flags->score.hyp.count ? s->flags->score.hyp.items[i] : "-";
-}
-
-static const char *name_of(const char *path) {
-    return strcmp(path, "-") == 0 ? "standard input" : path;
-}
-
-static const char *hyp_name(const scoring *s, size_t i) {
-    return name_of(hyp_path(s, i));
 }
 
 static fth_err read_text(const char *path, fth_textfile *out) {
@@ -462,7 +536,8 @@ static fth_err add_name(const scoring *s, fth_str *out) {
         for (int i = 0; i < s->chrf.word_order; i++) FTH_TRY(fth_str_add(out, "+", 1));
         return FTH_OK;
     }
-    for (const char *c = s->metric->name; *c; c++) FTH_TRY(fth_str_addf(out, "%c", *c - 'a' + 'A'));
+    for (const char *c = s->metric->name; *c; c++)
+        FTH_TRY(fth_str_addf(out, "%c", *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c));
     return FTH_OK;
 }
 
@@ -541,7 +616,10 @@ static fth_err score_all(scoring *s) {
 static void scoring_fini(scoring *s) {
     for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_textfile_fini(&s->refs[i]);
     for (size_t i = 0; s->hyps && i < s->n_hyps; i++) fth_textfile_fini(&s->hyps[i]);
-    for (size_t i = 0; s->results && i < s->n_hyps; i++) free(s->results[i].stats);
+    for (size_t i = 0; s->results && i < s->n_hyps; i++) {
+        free(s->results[i].stats);
+        fth_overlap_fini(&s->results[i].overlap);
+    }
     free(s->refs);
     free(s->hyps);
     free(s->ref);
@@ -565,14 +643,14 @@ done:
 fth_err fth_verb_score(int argc, char **argv) {
     flags f;
     const fth_option_group groups[N_GROUPS] = {
-        score_options_group(&f.score), bleu_flags_group(&f.bleu), chrf_flags_group(&f.chrf),
-        ter_flags_group(&f.ter), rouge_flags_group(&f.rouge)};
+        score_options_group(&f.score), bleu_flags_group(&f.bleu),   chrf_flags_group(&f.chrf),
+        ter_flags_group(&f.ter),       rouge_flags_group(&f.rouge), f1_flags_group(&f.f1)};
     const fth_usage usage = {"fathom score", "METRIC --ref FILE [--ref FILE ...] [--hyp FILE ...]",
                              "Scores hypotheses against references, line by line. METRIC is bleu, "
                              "multi-bleu (bleu of text "
-                             "that is tokenized already), chrf, ter, rouge, wer, cer, accuracy or "
-                             "matthews. The numbers are "
-                             "those of sacreBLEU, rouge-score and jiwer.",
+                             "that is tokenized already), chrf, ter, rouge, wer, cer, accuracy, "
+                             "matthews (mcc), f1, pearson, spearman or miou. The numbers are those "
+                             "of sacreBLEU, rouge-score, jiwer, scikit-learn and SciPy.",
                              1, 1};
     fth_parsed parsed;
     bool done;

@@ -3,6 +3,7 @@
 #include "corpus/corpus.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,13 @@ typedef struct job {
     fth_progress progress;
     int64_t done;        /* phrases written */
     char *stage;         /* the hidden folder */
+    int lock;            /* open on it; -1: not made yet */
     char *final[FILES];  /* where the files go: of split s the source is 2 s, the target 2 s + 1 */
     char *staged[FILES]; /* the same names in the hidden folder */
 } job;
 
 static fth_err name_files(job *j, const char *folder) {
-    j->stage = fth_strdup_printf("%s/.corpus-%ld", folder, (long)getpid());
+    j->stage = fth_strdup_printf("%s/.corpus.tmp-%ld-0", folder, (long)getpid());
     int ok = j->stage != NULL;
     for (int i = 0; i < FILES && ok; i++) {
         const char *language = fth_corpus_language(j->corpus, i % 2);
@@ -102,6 +104,9 @@ static fth_err check_free(const job *j) {
 static fth_err write_all(job *j, const char *folder, const int64_t count[FTH_CORPUS_SPLITS],
                          fth_log *log) {
     FTH_TRY(fth_make_dirs(j->stage));
+    j->lock = open(j->stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (j->lock < 0 || !fth_scratch_claim(j->lock, j->stage))
+        return fth_fail(FTH_IO, "%s: cannot lock the folder", j->stage);
     fth_progress_init(&j->progress, log, fth_real_clock(), "corpus", "phrases", 0,
                       count[0] + count[1] + count[2]);
     for (int i = 0; i < FTH_CORPUS_SPLITS; i++)
@@ -113,19 +118,20 @@ static fth_err write_all(job *j, const char *folder, const int64_t count[FTH_COR
 
 fth_err fth_corpus_write(fth_corpus *c, const char *folder, const int64_t count[FTH_CORPUS_SPLITS],
                          bool force, fth_log *log) {
-    job j = {.corpus = c};
+    job j = {.corpus = c, .lock = -1};
     fth_new_dirs made = {0};
     fth_err err = FTH_OK;
     FTH_TRY(check_counts(c, count));
     FTH_TRY_OR(err, name_files(&j, folder), done);
     if (!force) FTH_TRY_OR(err, check_free(&j), done);
     FTH_TRY_OR(err, fth_new_dirs_make(&made, folder), done);
-    FTH_TRY_OR(err, fth_scratch_sweep(folder, ".corpus-"), done);
+    FTH_TRY_OR(err, fth_scratch_sweep(folder, ".corpus"), done);
     FTH_TRY_OR(err, fth_scratch_hold(j.stage), done);
     err = write_all(&j, folder, count, log);
     if (err) (void)fth_remove_tree(j.stage); /* the first failure is the one to tell */
 done:
     fth_scratch_drop(j.stage);
+    if (j.lock >= 0) close(j.lock);
     fth_new_dirs_fini(&made);
     free(j.stage);
     for (int i = 0; i < FILES; i++) free(j.final[i]), free(j.staged[i]);

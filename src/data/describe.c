@@ -11,6 +11,31 @@ static fth_err describe_side(const fth_dataset *d, int side, fth_str *out) {
                         (long long)s->tokens, (long long)s->words, mean, s->longest);
 }
 
+static fth_err describe_pictures(const fth_folder *f, int split, fth_str *out) {
+    fth_vectors *v = NULL;
+    FTH_TRY(fth_folder_images(f, split, &v));
+    fth_err err =
+        fth_str_addf(out, "%s: %lld pictures\n", fth_split_name(split), (long long)v->records);
+    fth_vectors_free(v);
+    return err;
+}
+
+static fth_err describe_labels(const fth_folder *f, fth_str *out) {
+    if (f->labels.kind == FTH_LABELS_NUMBER) return fth_str_addf(out, "labels: numbers\n");
+    if (f->labels.kind == FTH_LABELS_NONE) return FTH_OK;
+    FTH_TRY(fth_str_addf(out, "labels: %d classes:", f->labels.n));
+    for (int32_t i = 0; i < f->labels.n && i < 20; i++)
+        FTH_TRY(fth_str_addf(out, " %s", f->labels.names[i]));
+    return fth_str_addf(out, f->labels.n > 20 ? " ...\n" : "\n");
+}
+
+static const char *kind_of(const fth_folder *f) {
+    return f->image.patch    ? "pictures"
+           : f->n_sides == 2 ? "pairs of source and target"
+           : f->labels.kind  ? "text with labels"
+                             : "plain text";
+}
+
 static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
     fth_dataset *d = NULL;
     const json_t *facts =
@@ -29,19 +54,15 @@ static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
 }
 
 fth_err fth_describe_folder(const fth_folder *f, fth_str *out) {
-    FTH_TRY(fth_str_addf(out, "%s: %s\n", f->path,
-                         f->n_sides == 2  ? "pairs of source and target"
-                         : f->labels.kind ? "text with labels"
-                                          : "plain text"));
-    if (f->labels.kind == FTH_LABELS_CLASS) {
-        FTH_TRY(fth_str_addf(out, "labels: %d classes:", f->labels.n));
-        for (int32_t i = 0; i < f->labels.n && i < 20; i++)
-            FTH_TRY(fth_str_addf(out, " %s", f->labels.names[i]));
-        FTH_TRY(fth_str_addf(out, f->labels.n > 20 ? " ...\n" : "\n"));
-    } else if (f->labels.kind == FTH_LABELS_NUMBER) {
-        FTH_TRY(fth_str_addf(out, "labels: numbers\n"));
-    }
-    for (int i = 0; i < 1 + f->separate; i++) {
+    const fth_image_facts *image = &f->image;
+    FTH_TRY(fth_str_addf(out, "%s: %s\n", f->path, kind_of(f)));
+    if (image->patch)
+        FTH_TRY(fth_str_addf(
+            out, "%d x %d pixels, %d channels, %d patches of %d x %d, %d visual tokens\n",
+            image->width, image->height, image->channels, fth_image_patches(image), image->patch,
+            image->patch, image->visual_tokens));
+    FTH_TRY(describe_labels(f, out));
+    for (int i = 0; i < 1 + f->separate && !image->patch; i++) {
         fth_tokenizer *t = NULL;
         FTH_TRY(fth_folder_tokenizer(f, i, &t));
         int32_t size = fth_tokenizer_size(t);
@@ -53,7 +74,9 @@ fth_err fth_describe_folder(const fth_folder *f, fth_str *out) {
         FTH_TRY(fth_str_addf(out, "unigram nll of the target: %.4f nats a token\n",
                              f->target_unigram_nll));
     for (int split = 0; split < FTH_N_SPLITS; split++)
-        if (f->has_split[split]) FTH_TRY(describe_split(f, split, out));
+        if (f->has_split[split])
+            FTH_TRY(image->patch ? describe_pictures(f, split, out)
+                                 : describe_split(f, split, out));
     return FTH_OK;
 }
 

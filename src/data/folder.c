@@ -27,10 +27,13 @@ static fth_err read_keys(fth_folder *f) {
     if (json_integer_value(version) != 1) return bad_key(f, "version", "is not 1");
     const json_t *sides = json_object_get(f->json, "sides");
     f->n_sides = (int)json_integer_value(sides);
-    if (f->n_sides != 1 && f->n_sides != 2) return bad_key(f, "sides", "is not 1 or 2");
+    FTH_TRY(fth_image_facts_read(&f->image, json_object_get(f->json, "image"), f->path));
+    const bool pictures = f->image.patch > 0;
+    if (pictures ? f->n_sides != 0 : f->n_sides != 1 && f->n_sides != 2)
+        return bad_key(f, "sides", pictures ? "is not 0" : "is not 1 or 2");
     const json_t *tokenizers = json_object_get(f->json, "tokenizers");
     size_t n = json_array_size(tokenizers);
-    if (n < 1 || n > (size_t)f->n_sides)
+    if (!pictures && (n < 1 || n > (size_t)f->n_sides))
         return bad_key(f, "tokenizers", "is not a list with one entry, or one for each side");
     f->separate = n == 2;
     const json_t *nll = json_object_get(f->json, "target_unigram_nll");
@@ -95,11 +98,16 @@ static fth_err check_hash(const fth_folder *f, int split, const fth_dataset *d) 
                     d->path, hash, said);
 }
 
+static fth_err need_split(const fth_folder *f, int split) {
+    if (f->has_split[split]) return FTH_OK;
+    return fth_fail(FTH_NOT_FOUND, "%s: the data set has no split '%s'; it has%s%s%s", f->path,
+                    fth_split_name(split), f->has_split[0] ? " train" : "",
+                    f->has_split[1] ? " valid" : "", f->has_split[2] ? " test" : "");
+}
+
 fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
-    if (!f->has_split[split])
-        return fth_fail(FTH_NOT_FOUND, "%s: the data set has no split '%s'; it has%s%s%s", f->path,
-                        fth_split_name(split), f->has_split[0] ? " train" : "",
-                        f->has_split[1] ? " valid" : "", f->has_split[2] ? " test" : "");
+    FTH_TRY(need_split(f, split));
+    if (f->image.patch) return fth_fail(FTH_USAGE, "%s: has pictures, no text", f->path);
     char *path = fth_strdup_printf("%s/%s.fds", f->path, fth_split_name(split));
     if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
     fth_dataset *d = NULL;
@@ -156,6 +164,48 @@ fth_err fth_folder_labels(const fth_folder *f, int split, fth_vectors **out) {
     free(path);
     if (err == FTH_OK) err = check_labels(f, split, v);
     if (err != FTH_OK)
+        fth_vectors_free(v);
+    else
+        *out = v;
+    return err;
+}
+
+fth_err fth_folder_describe_labels(const char *folder, int split, const fth_label_set *labels,
+                                   json_t *entry) {
+    fth_vectors *v = NULL;
+    if (labels->kind == FTH_LABELS_NONE) return FTH_OK;
+    char *path = fth_strdup_printf("%s/%s.labels", folder, fth_split_name(split));
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory for a name in it", folder);
+    fth_err err = fth_vectors_open(path, &v);
+    free(path);
+    FTH_TRY(err);
+    const int failed =
+        json_object_set_new(entry, "labels_crc", json_integer((json_int_t)v->data_crc));
+    fth_vectors_free(v);
+    return failed ? fth_fail(FTH_NO_MEMORY, "%s: no memory to describe it", folder) : FTH_OK;
+}
+
+fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out) {
+    fth_vectors *v = NULL;
+    FTH_TRY(need_split(f, split));
+    if (!f->image.patch)
+        return fth_fail(FTH_USAGE,
+                        "%s: has text, no pictures; fathom prepare --train-images makes them",
+                        f->path);
+    char *path = fth_strdup_printf("%s/%s.images", f->path, fth_split_name(split));
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    fth_err err = fth_vectors_open(path, &v);
+    free(path);
+    FTH_TRY(err);
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const json_int_t said = json_integer_value(json_object_get(entry, "sentences"));
+    if (v->type != FTH_VECTOR_U8 || v->width != fth_image_numbers(&f->image) || v->records != said)
+        err = fth_fail(FTH_BAD_INPUT,
+                       "%s: has %lld records of %d numbers and dataset.json says %lld of %d",
+                       v->path, (long long)v->records, v->width, (long long)said,
+                       fth_image_numbers(&f->image));
+    if (err)
         fth_vectors_free(v);
     else
         *out = v;
@@ -274,19 +324,33 @@ static fth_err check_text(const fth_folder *f, int split, int side, const fth_da
     return err;
 }
 
+/* Every byte of the pictures. */
+static fth_err check_images(const fth_folder *f, int split) {
+    fth_vectors *v = NULL;
+    FTH_TRY(fth_folder_images(f, split, &v));
+    fth_err err = fth_vectors_check(v);
+    fth_vectors_free(v);
+    return err;
+}
+
+static fth_err check_text_split(const fth_folder *f, int split) {
+    fth_dataset *d = NULL;
+    FTH_TRY(fth_folder_split(f, split, &d));
+    fth_err err = check_count(f, split, d);
+    if (err == FTH_OK) err = fth_dataset_check(d);
+    for (int s = 0; err == FTH_OK && s < d->n_sides; s++) {
+        err = check_text(f, split, s, d);
+        if (err == FTH_OK) err = check_vocab(f, s, d);
+    }
+    fth_dataset_free(d);
+    return err;
+}
+
 fth_err fth_folder_check(const fth_folder *f) {
-    FTH_TRY(fth_folder_check_tokenizers(f));
+    if (!f->image.patch) FTH_TRY(fth_folder_check_tokenizers(f));
     for (int split = 0; split < FTH_N_SPLITS; split++) {
-        fth_dataset *d = NULL;
         if (!f->has_split[split]) continue;
-        FTH_TRY(fth_folder_split(f, split, &d));
-        fth_err err = fth_dataset_check(d);
-        for (int s = 0; err == FTH_OK && s < d->n_sides; s++) {
-            err = check_text(f, split, s, d);
-            if (err == FTH_OK) err = check_vocab(f, s, d);
-        }
-        fth_dataset_free(d);
-        FTH_TRY(err);
+        FTH_TRY(f->image.patch ? check_images(f, split) : check_text_split(f, split));
         fth_vectors *labels = NULL;
         if (f->labels.kind == FTH_LABELS_NONE) continue;
         FTH_TRY(fth_folder_labels(f, split, &labels));

@@ -2,7 +2,9 @@
  *
  *     DATASET/dataset.json          what it is: sides, splits, counts, options
  *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
- *     DATASET/train.labels ...      of tables: a label for each sentence (data/vectors.h)
+ *     DATASET/train.labels ...      of tables and pictures: a label for each sentence (data/vectors.h)
+ *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
+ *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)
  *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model
  *     DATASET/valid.src.txt ...     the text of valid and test pairs (data/split_text.h) */
 #ifndef FTH_DATA_FOLDER_H
@@ -13,9 +15,10 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "data/dataset.h"
-#include "text/tokenizer.h"
+#include "data/image_facts.h"
 #include "data/label_set.h"
 #include "data/vectors.h"
+#include "text/tokenizer.h"
 
 enum { FTH_TRAIN = 0, FTH_VALID = 1, FTH_TEST = 2, FTH_N_SPLITS = 3 };
 
@@ -25,12 +28,13 @@ const char *fth_split_name(int split);
 /* Zeroed: not open, may be freed. */
 typedef struct fth_folder {
     char *path;
-    int n_sides;  /* 2: source and target; 1: text for a language model */
+    int n_sides; /* 2: source and target; 1: text for a language model, or with labels; 0: pictures */
     int separate; /* source and target have a tokenizer each */
     int has_split[FTH_N_SPLITS];
     double target_unigram_nll; /* H_uni of METHODS E.12: nats per target token, end symbols
                                   included, under the frequencies of the training data; NAN when
                                   there is no train split */
+    fth_image_facts image;     /* of pictures; zero: it is text */
     fth_label_set labels;      /* what they may be; NONE: there are none */
     json_t *json;              /* all of dataset.json */
 } fth_folder;
@@ -45,6 +49,13 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out);
 
 /* The labels of a split, as many as it has sentences; FTH_USAGE when the data set has none. */
 fth_err fth_folder_labels(const fth_folder *f, int split, fth_vectors **out);
+
+/* The pictures of a split; FTH_NOT_FOUND when there is no such split, FTH_USAGE when the data set is text. */
+fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out);
+
+/* Writes into a split's entry of dataset.json what belongs to its labels; nothing where the set is NONE. */
+fth_err fth_folder_describe_labels(const char *folder, int split, const fth_label_set *labels,
+                                   json_t *entry);
 
 /* The tokenizer of a side; side 0 of a one-sided data set. */
 fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out);

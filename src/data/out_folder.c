@@ -1,6 +1,7 @@
 #include "data/out_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,32 +47,39 @@ static fth_err check_place(const fth_out_folder *f, int force, const char *mark)
 /* "NAME.tmp-" are the temporary names of NAME. */
 static fth_err sweep(const fth_out_folder *f) {
     const char *slash = strrchr(f->path, '/');
-    char *prefix = fth_strdup_printf("%s.tmp-", slash ? slash + 1 : f->path);
-    if (!prefix) return no_memory(f->path);
-    fth_err err = fth_scratch_sweep(f->parent, prefix);
-    free(prefix);
-    return err;
+    return fth_scratch_sweep(f->parent, slash ? slash + 1 : f->path);
+}
+
+/* Makes and locks it; EEXIST: the name is taken, or was swept away before it could be locked. */
+static int make_locked(fth_out_folder *f) {
+    if (mkdir(f->temp, 0777) != 0) return errno;
+    f->lock = open(f->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f->lock >= 0 && fth_scratch_claim(f->lock, f->temp)) return 0;
+    const int reason = f->lock < 0 && errno != ENOENT ? errno : EEXIST;
+    if (f->lock >= 0) close(f->lock);
+    f->lock = -1;
+    (void)rmdir(f->temp);
+    return reason;
 }
 
 static fth_err make_temp(fth_out_folder *f) {
-    for (int try = 0; try <= 1000; try++) {
+    int reason = EEXIST;
+    for (int try = 0; try <= 1000 && reason == EEXIST; try++) {
         f->temp = fth_strdup_printf("%s.tmp-%ld-%d", f->path, (long)getpid(), try);
         if (!f->temp) return no_memory(f->path);
         FTH_TRY(fth_scratch_hold(f->temp));
-        if (mkdir(f->temp, 0777) == 0) return FTH_OK;
-        int reason = errno;
+        reason = make_locked(f);
+        if (reason == 0) return FTH_OK;
         fth_scratch_drop(f->temp);
         free(f->temp);
         f->temp = NULL;
-        errno = reason;
-        if (reason != EEXIST) break;
     }
-    return fth_fail(FTH_IO, "%s: cannot make the folder: %s", f->path, strerror(errno));
+    return fth_fail(FTH_IO, "%s: cannot make the folder: %s", f->path, strerror(reason));
 }
 
 fth_err fth_out_folder_open(fth_out_folder *f, const char *path, int force, const char *mark) {
     fth_err err;
-    *f = (fth_out_folder){0};
+    *f = (fth_out_folder){.lock = -1};
     FTH_TRY_OR(err, split_path(f, path), fail);
     FTH_TRY_OR(err, check_place(f, force, mark), fail);
     FTH_TRY_OR(err, fth_new_dirs_make(&f->above, f->parent), fail);
@@ -98,9 +106,10 @@ fth_err fth_out_folder_commit(fth_out_folder *f) {
 void fth_out_folder_fini(fth_out_folder *f) {
     if (f->temp) fth_remove_tree(f->temp);
     fth_scratch_drop(f->temp);
+    if (f->path && f->lock >= 0) close(f->lock);
     fth_new_dirs_fini(&f->above);
     free(f->temp);
     free(f->path);
     free(f->parent);
-    *f = (fth_out_folder){0};
+    *f = (fth_out_folder){.lock = -1};
 }

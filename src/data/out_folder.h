@@ -9,6 +9,7 @@
 typedef struct fth_out_folder {
     char *path, *parent; /* where it will be, and the folder that will hold it */
     char *temp;          /* where it is; NULL: nowhere, or committed */
+    int lock;            /* open on temp while path is not NULL */
     fth_new_dirs above;  /* parents that were not there */
 } fth_out_folder;
 

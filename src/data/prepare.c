@@ -337,21 +337,6 @@ static fth_err encode_with_labels(work *w, int split, const char *path, const ch
     return err;
 }
 
-/* Labels belong to their split: dataset.json has their check sum. */
-static fth_err describe_labels(work *w, int split, const char *prefix) {
-    fth_vectors *v = NULL;
-    if (w->labels.kind == FTH_LABELS_NONE) return FTH_OK;
-    char *name = fth_strdup_printf("%s.labels", prefix);
-    fth_err err = name ? fth_vectors_open(name, &v) : no_memory();
-    free(name);
-    FTH_TRY(err);
-    json_t *entry = json_object_get(w->splits, fth_split_name(split));
-    if (json_object_set_new(entry, "labels_crc", json_integer((json_int_t)v->data_crc)) != 0)
-        err = no_memory();
-    fth_vectors_free(v);
-    return err;
-}
-
 static fth_err prepare_split(work *w, int split) {
     fth_encode_counts counts;
     if (w->text[split].kind == FTH_TEXT_NONE) return FTH_OK;
@@ -363,7 +348,9 @@ static fth_err prepare_split(work *w, int split) {
         err = fth_fail(FTH_BAD_INPUT, "%s: none of its %lld sentences can be used",
                        fth_split_name(split), (long long)counts.read);
     if (err == FTH_OK) err = describe_split(w, split, path, &counts);
-    if (err == FTH_OK) err = describe_labels(w, split, prefix);
+    if (err == FTH_OK)
+        err = fth_folder_describe_labels(w->folder.temp, split, &w->labels,
+                                         json_object_get(w->splits, fth_split_name(split)));
     free(prefix);
     free(path);
     return err;

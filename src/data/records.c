@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/utf8.h"
 
 struct fth_records {
@@ -217,7 +218,9 @@ static fth_err next_json(fth_records *r, fth_record *record) {
     char problem[JSON_ERROR_TEXT_LENGTH + 16];
     FTH_TRY(fth_lines_next(r->lines[0], &line, &length));
     if (!line) return FTH_OK;
-    r->object = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+    r->object = fth_json_read(line, length, &error);
+    if (!r->object && json_error_code(&error) == json_error_out_of_memory)
+        return fth_fail(FTH_NO_MEMORY, "%s: no memory for a line", fth_lines_file(r->lines[0]));
     if (!r->object) {
         snprintf(problem, sizeof problem, "not JSON: %s", error.text);
         return bad_json(r, problem);

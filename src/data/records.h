@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "text/lines.h"
 #include "data/columns.h"
+#include "text/lines.h"
 
 typedef enum fth_text_kind {
     FTH_TEXT_NONE, /* this split is not there */

@@ -1,6 +1,7 @@
 #include "data/spill.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,20 +15,29 @@ static fth_err write_failed(const char *path) {
     return fth_fail(FTH_IO, "%s: cannot write: %s", path, strerror(errno ? errno : EIO));
 }
 
-fth_err fth_spill_open(fth_spill *s, const char *path) {
-    *s = (fth_spill){.path = path};
+/* Where the file system has no files without a name, the name is removed at once. */
+static int open_nameless(const char *path) {
     char *name = fth_strdup_printf("%s.part-XXXXXX", path);
-    if (!name || !(s->buffer = malloc(BUFFER))) {
-        free(name);
-        return fth_fail(FTH_NO_MEMORY, "%s: no memory to write it", path);
+    if (!name) return -1;
+    char *slash = strrchr(name, '/');
+    if (slash) *slash = '\0';
+    int fd = open(!slash ? "." : slash == name ? "/" : name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (slash) *slash = '/';
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+        fd = mkstemp(name);
+        if (fd >= 0) unlink(name);
     }
-    int fd = mkstemp(name);
-    if (fd >= 0) {
-        unlink(name);
-        s->file = fdopen(fd, "w+");
-        if (!s->file) close(fd);
-    }
+    const int reason = errno;
     free(name);
+    errno = reason;
+    return fd;
+}
+
+fth_err fth_spill_open(fth_spill *s, const char *path) {
+    *s = (fth_spill){.path = path, .buffer = malloc(BUFFER)};
+    if (!s->buffer) return fth_fail(FTH_NO_MEMORY, "%s: no memory to write it", path);
+    const int fd = open_nameless(path);
+    if (fd >= 0 && !(s->file = fdopen(fd, "w+"))) close(fd);
     if (!s->file) return write_failed(path);
     setvbuf(s->file, s->buffer, _IOFBF, BUFFER);
     return FTH_OK;

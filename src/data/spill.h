@@ -15,7 +15,7 @@ enum { FTH_SPILL_ALIGN = 64 };
 /* A zeroed one may be freed. */
 typedef struct fth_spill {
     const char *path; /* of the file to be, for messages; borrowed */
-    FILE *file;       /* removed already from its folder */
+    FILE *file;       /* without a name */
     char *buffer;
     uint32_t crc; /* fth_crc32 of the bytes */
     uint64_t size;

@@ -20,25 +20,70 @@ static double correlation(double n, double correct, const size_t *t, const size_
     return spread > 0 ? (n * correct - tp) / sqrt(spread) : 0;
 }
 
-fth_err fth_labels_corpus(const fth_pairs *c, fth_labels *out) {
-    fth_err err = FTH_OK;
-    fth_vocab vocab = {0};
-    size_t *t = calloc(4 * c->n + 2, sizeof *t); /* [2 n] classes of the references, ... */
-    size_t *p = t ? t + 2 * c->n : NULL;         /* ... of the hypotheses */
-    *out = (fth_labels){.n = c->n};
-    if (!t) return fth_fail(FTH_NO_MEMORY, "no memory for %zu labels", c->n);
+/* Lines by class. Zeroed it is empty. */
+typedef struct counts {
+    fth_vocab vocab;
+    size_t *memory;
+    size_t *ref, *hyp, *both; /* [vocab.n] lines where the reference, the hypothesis, both say it */
+    size_t correct;
+} counts;
+
+static void counts_fini(counts *k) {
+    free(k->memory);
+    fth_vocab_fini(&k->vocab);
+}
+
+/* The class `first` gets the number 0. */
+static fth_err count(const fth_pairs *c, fth_text first, counts *k) {
+    const size_t most = 2 * c->n + 1;
+    uint32_t ref, hyp;
+    k->memory = calloc(3 * most, sizeof *k->memory);
+    if (!k->memory) return fth_fail(FTH_NO_MEMORY, "no memory for %zu labels", c->n);
+    k->ref = k->memory;
+    k->hyp = k->ref + most;
+    k->both = k->hyp + most;
+    if (first.text) FTH_TRY(fth_vocab_id(&k->vocab, fth_strip(first), &ref));
     for (size_t i = 0; i < c->n; i++) {
-        uint32_t ref, hyp;
-        FTH_TRY_OR(err, fth_vocab_id(&vocab, fth_strip(c->ref[0][i]), &ref), done);
-        FTH_TRY_OR(err, fth_vocab_id(&vocab, fth_strip(c->hyp[i]), &hyp), done);
-        t[ref]++;
-        p[hyp]++;
-        out->correct += ref == hyp;
+        FTH_TRY(fth_vocab_id(&k->vocab, fth_strip(c->ref[0][i]), &ref));
+        FTH_TRY(fth_vocab_id(&k->vocab, fth_strip(c->hyp[i]), &hyp));
+        k->ref[ref]++;
+        k->hyp[hyp]++;
+        k->both[ref] += ref == hyp;
+        k->correct += ref == hyp;
     }
-    if (c->n) out->accuracy = (double)out->correct / (double)c->n;
-    out->matthews = correlation((double)c->n, (double)out->correct, t, p, vocab.n);
-done:
-    free(t);
-    fth_vocab_fini(&vocab);
+    return FTH_OK;
+}
+
+fth_err fth_labels_corpus(const fth_pairs *c, fth_labels *out) {
+    counts k = {0};
+    fth_err err = count(c, (fth_text){0}, &k);
+    *out = (fth_labels){.n = c->n, .correct = k.correct};
+    if (c->n) out->accuracy = (double)k.correct / (double)c->n;
+    if (err == FTH_OK)
+        out->matthews = correlation((double)c->n, (double)k.correct, k.ref, k.hyp, k.vocab.n);
+    counts_fini(&k);
+    return err;
+}
+
+/* 2 tp / (2 tp + fp + fn) of a class; NaN where neither side has it. */
+static double f1_of(const counts *k, size_t class) {
+    const size_t all = k->ref[class] + k->hyp[class];
+    return all ? 2 * (double)k->both[class] / (double)all : (double)NAN;
+}
+
+static double mean_f1(const counts *k) {
+    double sum = 0;
+    for (size_t class = 0; class < k->vocab.n; class ++) sum += f1_of(k, class);
+    return sum / (double)k->vocab.n;
+}
+
+fth_err fth_f1_corpus(const fth_pairs *c, fth_f1_average average, fth_text positive, double *out) {
+    counts k = {0};
+    fth_err err = count(c, average == FTH_F1_BINARY ? positive : (fth_text){0}, &k);
+    if (err == FTH_OK)
+        *out = average == FTH_F1_BINARY  ? f1_of(&k, 0)
+               : average == FTH_F1_MACRO ? mean_f1(&k)
+                                         : (double)k.correct / (double)c->n;
+    counts_fini(&k);
     return err;
 }

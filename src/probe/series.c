@@ -70,7 +70,7 @@ static fth_err set_label(fth_series *s, const char *path) {
 static fth_err seed_of(const char *folder, uint64_t *seed) {
     fth_train_state state;
     char *path = fth_strdup_printf("%s/state.json", folder);
-    fth_err err = path ? fth_train_state_read(path, &state, NULL)
+    fth_err err = path ? fth_train_state_read(path, &state, NULL, NULL)
                        : fth_fail(FTH_NO_MEMORY, "no memory for a name");
     if (err == FTH_OK) *seed = (uint64_t)state.seed;
     free(path);

@@ -36,20 +36,23 @@ fth_err fth_health_first_nonfinite(fth_trainer *t, int64_t update, const fth_bat
     return FTH_OK;
 }
 
+bool fth_health_judge_cosine(double cosine, fth_judgement *out) {
+    out->encoder_cosine = cosine;
+    if (!(cosine > FTH_COLLAPSED)) return false;
+    out->kind = FTH_FAULT_COLLAPSED;
+    snprintf(out->reason, sizeof out->reason,
+             "the encoder collapsed: the mean cosine between its positions is %.4f, above %g",
+             cosine, FTH_COLLAPSED);
+    return true;
+}
+
 /* E.12 d: does the encoder tell its positions apart, and does the decoder read it? */
 static fth_err judge_source(fth_evaluator *e, const fth_dataset *valid, int64_t update, double nll,
                             fth_judgement *out) {
     fth_eval eval;
     fth_eval_spec spec = {.update = update, .most = 1};
     FTH_TRY(fth_evaluate(e, valid, &spec, &eval));
-    out->encoder_cosine = eval.encoder_cosine;
-    if (eval.encoder_cosine > 0.99) {
-        out->kind = FTH_FAULT_COLLAPSED;
-        snprintf(out->reason, sizeof out->reason,
-                 "the encoder collapsed: the mean cosine between its positions is %.4f, above 0.99",
-                 eval.encoder_cosine);
-        return FTH_OK;
-    }
+    if (fth_health_judge_cosine(eval.encoder_cosine, out)) return FTH_OK;
     spec = (fth_eval_spec){.update = update, .wrong_sources = true};
     FTH_TRY(fth_evaluate(e, valid, &spec, &eval));
     const double wrong = eval.nll;

@@ -33,6 +33,10 @@ typedef struct fth_judgement {
  * and the final one: has it become far worse than it began? */
 void fth_health_judge_short(double first, double final, fth_judgement *out);
 
+/* E.12 d, its first half: are the encoder's positions all the same? cosine: their mean one, NAN: no encoder. */
+#define FTH_COLLAPSED 0.99
+bool fth_health_judge_cosine(double cosine, fth_judgement *out);
+
 fth_err fth_health_judge(fth_evaluator *e, const fth_dataset *valid, int64_t update, int32_t block,
                          double best, double final, double unigram, fth_judgement *out);
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "run/health.h"
 #include "run/preflight.h"
 
 const char *fth_verdict_name(fth_verdict v) {
@@ -48,11 +49,10 @@ static bool not_finite(fth_preflight *p) {
 
 /* After ten updates at the peak rate, how much of the gradient is left in the layer that has the
  * least? Nothing else tells runs that fail from healthy ones as well. */
-#define LOST      0.001 /* a layer with less learns nothing any more */
-#define FADING    0.02  /* with less a short warm-up does not save the run */
-#define WEAK      0.1   /* healthy runs keep more */
-#define SHORT     100   /* updates of a short warm-up */
-#define COLLAPSED 0.99  /* METHODS E.12 d */
+#define LOST   0.001 /* a layer with less learns nothing any more */
+#define FADING 0.02  /* with less a short warm-up does not save the run */
+#define WEAK   0.1   /* healthy runs keep more */
+#define SHORT  100   /* updates of a short warm-up */
 
 /* What the fresh model's layer with the least gradient has of the most in its stack. A stack that is not there
  * has no number. */
@@ -114,7 +114,7 @@ static bool gradient_weak(fth_preflight *p) {
 }
 
 static bool positions_alike(fth_preflight *p) {
-    if (!(p->peak.encoder_cosine > COLLAPSED)) return false;
+    if (!(p->peak.encoder_cosine > FTH_COLLAPSED)) return false;
     return SAYS(p, FTH_AT_RISK,
                 "after %d updates at the peak rate %.2g the encoder's positions have a cosine of "
                 "%.4f: it may collapse, a smaller --lr or a longer warm-up",

@@ -6,70 +6,104 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "store/checkpoint.h"
 
-/* Options that may change when a run goes on; all others must be as they were. */
-static bool may_change(const char *line) {
-    static const char *const free_keys[] = {"max-update:",
-                                            "max-epoch:",
-                                            "patience:",
-                                            "save-interval-updates:",
-                                            "validate-interval-updates:",
-                                            "keep-last:",
-                                            "log-interval:",
-                                            "threads:",
-                                            "memory-budget:",
-                                            "telemetry:",
-                                            "judge-after:",
-                                            "stop-time-hours:",
-                                            "save-dir:",
-                                            "quiet:",
-                                            "device:"};
-    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
-        if (strncmp(line, free_keys[i], strlen(free_keys[i])) == 0) return true;
-    return line[0] == '#';
+typedef enum rule {
+    EQUAL,  /* must be as it was */
+    SAID,   /* may change, and that is said */
+    NOTHING /* has no influence on what is computed */
+} rule;
+
+/* What is not in the list must be as it was. */
+static rule rule_of(const char *key, size_t length) {
+    static const struct {
+        const char *key;
+        rule rule;
+    } rules[] = {{"lr", SAID},
+                 {"lr-scheduler", SAID},
+                 {"warmup-updates", SAID},
+                 {"warmup-init-lr", SAID},
+                 {"max-update", SAID},
+                 {"max-epoch", SAID},
+                 {"patience", SAID},
+                 {"stop-time-hours", SAID},
+                 {"save-interval-updates", SAID},
+                 {"validate-interval-updates", SAID},
+                 {"keep-last", SAID},
+                 {"judge-after", SAID},
+                 {"device", NOTHING},
+                 {"log-interval", NOTHING},
+                 {"memory-budget", NOTHING},
+                 {"quiet", NOTHING},
+                 {"save-dir", NOTHING},
+                 {"telemetry", NOTHING},
+                 {"threads", NOTHING}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strlen(rules[i].key) == length && memcmp(rules[i].key, key, length) == 0)
+            return rules[i].rule;
+    return EQUAL;
 }
 
-/* Compares the options of the run with those it was begun with, line by line. */
-static fth_err compare_options(const char *path, const char *old, const char *new) {
-    while (*old || *new) {
-        size_t n = strcspn(old, "\n"), m = strcspn(new, "\n");
-        if ((n != m || memcmp(old, new, n) != 0) && !(may_change(old) && may_change(new)))
+/* A line "key: value". */
+typedef struct line {
+    const char *key, *value;
+    int key_length, value_length;
+} line;
+
+/* The next line that sets something, and the text after it; false: there is none. Others are comments. */
+static bool next_line(const char **text, line *out) {
+    while (**text) {
+        const char *begin = *text, *colon = strchr(begin, ':');
+        const size_t length = strcspn(begin, "\n");
+        *text += length + (begin[length] == '\n');
+        if (begin[0] == '#' || !colon || colon >= begin + length || colon[1] != ' ') continue;
+        *out = (line){.key = begin,
+                      .value = colon + 2,
+                      .key_length = (int)(colon - begin),
+                      .value_length = (int)(begin + length - colon - 2)};
+        return true;
+    }
+    return false;
+}
+
+/* The line of the same key; an option that the older program did not have: none. */
+static bool find_line(const char *text, const line *key, line *out) {
+    while (next_line(&text, out))
+        if (out->key_length == key->key_length &&
+            memcmp(out->key, key->key, (size_t)key->key_length) == 0)
+            return true;
+    return false;
+}
+
+fth_err fth_run_options_compare(const char *run, const char *before, const char *now,
+                                fth_str *changed) {
+    line is, was;
+    while (next_line(&now, &is)) {
+        if (!find_line(before, &is, &was) ||
+            (was.value_length == is.value_length &&
+             memcmp(was.value, is.value, (size_t)is.value_length) == 0))
+            continue;
+        switch (rule_of(is.key, (size_t)is.key_length)) {
+        case EQUAL:
             return fth_fail(FTH_BAD_CONFIG,
-                            "%s: the run was begun with \"%.*s\", now it is \"%.*s\"; use another "
-                            "--save-dir, or the old options to go on",
-                            path, (int)n, old, (int)m, new);
-        old += n + (old[n] == '\n');
-        new += m + (new[m] == '\n');
+                            "%s: the run was begun with --%.*s %.*s, now it is %.*s; use another "
+                            "--save-dir, or the old value to go on",
+                            run, is.key_length, is.key, was.value_length, was.value,
+                            is.value_length, is.value);
+        case SAID:
+            FTH_TRY(fth_str_addf(changed, "%s--%.*s %.*s (was %.*s)", changed->length ? ", " : "",
+                                 is.key_length, is.key, is.value_length, is.value, was.value_length,
+                                 was.value));
+            break;
+        case NOTHING: break;
+        }
     }
     return FTH_OK;
 }
 
-/* Without a checkpoint there is nothing to go on from: what a call left that was refused, say for its
- * --restore-file, holds nobody to its options. */
-static fth_err has_begun(const char *checkpoints, bool *begun) {
-    int64_t *updates = NULL;
-    size_t n = 0;
-    fth_err err = fth_checkpoint_list(checkpoints, &updates, &n);
-    free(updates);
-    *begun = n > 0;
-    return err;
-}
-
-fth_err fth_run_options_keep(const char *run, const char *checkpoints, const char *yaml) {
-    bool begun;
-    FTH_TRY(has_begun(checkpoints, &begun));
+fth_err fth_run_options_keep(const char *run, const char *yaml) {
     char *path = fth_strdup_printf("%s/config.yaml", run);
     if (!path) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
-    char *old = NULL;
-    size_t size;
-    fth_err err = FTH_OK;
-    if (begun && fth_file_exists(path)) {
-        err = fth_file_read(path, &old, &size);
-        if (err == FTH_OK) err = compare_options(path, old, yaml);
-    }
-    if (err == FTH_OK) err = fth_file_write(path, yaml, strlen(yaml));
-    free(old);
+    fth_err err = fth_file_write(path, yaml, strlen(yaml));
     free(path);
     return err;
 }

@@ -1,11 +1,16 @@
-/* resume_options.h: RUN/config.yaml, the options that a run was begun with and goes on with. */
+/* resume_options.h: the options that a run was begun with, and those that it goes on with. */
 #ifndef FTH_RUN_RESUME_OPTIONS_H
 #define FTH_RUN_RESUME_OPTIONS_H
 
 #include "base/error.h"
+#include "base/str.h"
 
-/* Writes the options of a run. Fails where the run has a checkpoint and was begun with others, unless they are
- * ones that may change on the way. */
-fth_err fth_run_options_keep(const char *run, const char *checkpoints, const char *yaml);
+/* Compares lines "key: value" of a checkpoint with those of the call. FTH_BAD_CONFIG with both values where one
+ * differs that must be equal; *changed gets the others, "--lr 0.001 (was 0.01), ...", none: stays empty. */
+fth_err fth_run_options_compare(const char *run, const char *before, const char *now,
+                                fth_str *changed);
+
+/* Writes RUN/config.yaml. */
+fth_err fth_run_options_keep(const char *run, const char *yaml);
 
 #endif

@@ -11,8 +11,8 @@
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/str.h"
+#include "base/unfinished.h"
 #include "data/prefetch.h"
-#include "run/failure.h"
 #include "data/verify.h"
 #include "run/batch_memory.h"
 #include "run/failure.h"
@@ -23,6 +23,7 @@
 #include "run/run_log.h"
 #include "run/resume_options.h"
 #include "run/signals.h"
+#include "store/config_json.h"
 #include "train/weights.h"
 
 /* A run while it goes on. A zeroed one can be freed. */
@@ -30,7 +31,8 @@ typedef struct run {
     const fth_run_spec *spec;
     fth_device *device;
     fth_log *log;
-    char *checkpoints; /* RUN/checkpoints */
+    char *checkpoints;    /* RUN/checkpoints */
+    fth_checkpoint *from; /* what it goes on from, until it is loaded; NULL: nothing */
     fth_folder folder;
     fth_dataset *train, *valid;
     fth_batcher *batcher;
@@ -283,13 +285,29 @@ static fth_err start_fresh(run *r) {
     return err;
 }
 
-static fth_err resume(run *r, const fth_checkpoint *c) {
+/* Whether the run of a checkpoint is this one: what must be equal is, and what has changed is said. */
+static fth_err compare(run *r, const fth_checkpoint *c) {
+    const fth_run_spec *s = r->spec;
+    fth_str changed = {0};
     if (c->state.data_hash != fth_folder_hash(&r->folder))
         return fth_fail(
             FTH_BAD_CONFIG,
             "%s: is not the data set that %s was begun with, or was made anew from other "
             "text; use another --save-dir",
-            r->spec->data, r->spec->save_dir);
+            s->data, s->save_dir);
+    fth_err err = FTH_OK;
+    if (c->options) err = fth_run_options_compare(s->save_dir, c->options, s->yaml, &changed);
+    if (err == FTH_OK) err = fth_config_expect(&c->model->config, c->model->path, &r->model.config);
+    if (err == FTH_OK && c->state.seed != (int64_t)s->recipe.seed)
+        err = fth_fail(FTH_BAD_CONFIG, "seed is %lld in %s, now it is %lld",
+                       (long long)c->state.seed, c->model->path, (long long)s->recipe.seed);
+    if (err == FTH_OK && changed.length)
+        fth_log_info(r->log, "%s goes on with %s", s->save_dir, changed.text);
+    fth_str_fini(&changed);
+    return err;
+}
+
+static fth_err resume(run *r, const fth_checkpoint *c) {
     r->state = c->state;
     r->position = (fth_position){.epoch = c->state.epoch,
                                  .window = c->state.window,
@@ -362,7 +380,7 @@ static fth_err save(run *r) {
     FTH_TRY(fth_verify_wait(r->verify)); /* nothing is kept of what damaged data has trained */
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
-    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->data));
+    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
     FTH_TRY(log_checkpoint(r));
     return settle(r);
 }
@@ -390,15 +408,9 @@ static fth_err start(run *r) {
     r->state.seed = (int64_t)r->spec->recipe.seed;
     r->state.data_hash = fth_folder_hash(&r->folder);
     r->position = FTH_FIRST_POSITION;
-    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
-    fth_checkpoint *c = NULL;
-    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, &c);
-    if (err == FTH_OK)
-        err = resume(r, c);
-    else if (err == FTH_NOT_FOUND)
-        err = start_fresh(r);
-    fth_checkpoint_close(c);
-    if (err != FTH_OK) return err;
+    FTH_TRY(r->from ? resume(r, r->from) : start_fresh(r));
+    fth_checkpoint_close(r->from);
+    r->from = NULL;
     r->wall_before = r->state.wall;
     if (!r->spec->best_by_score) r->best_nll = r->state.best_score;
     r->started = now();
@@ -413,13 +425,23 @@ static fth_err start(run *r) {
 
 /* ---- the folder ---- */
 
+/* What the run goes on from, if there is anything: it must be the same run. */
+static fth_err find_checkpoint(run *r) {
+    FTH_TRY(fth_checkpoint_clean(r->checkpoints));
+    fth_err err = fth_checkpoint_find(r->checkpoints, warn, r, &r->from);
+    if (err == FTH_NOT_FOUND) return FTH_OK;
+    return err == FTH_OK ? compare(r, r->from) : err;
+}
+
 static fth_err open_folder(run *r) {
     if (!r->spec->save_dir[0]) return fth_fail(FTH_USAGE, "--save-dir: must name a folder");
     r->checkpoints = fth_strdup_printf("%s/checkpoints", r->spec->save_dir);
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
-    if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->checkpoints, r->spec->yaml);
+    if (err == FTH_OK) err = fth_scratch_sweep(r->spec->save_dir, NULL);
+    if (err == FTH_OK) err = find_checkpoint(r);
+    if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->spec->yaml);
     free(log);
     return err;
 }
@@ -709,6 +731,7 @@ static void run_fini(run *r) {
     fth_dataset_free(r->valid);
     fth_dataset_free(r->train);
     fth_folder_fini(&r->folder);
+    fth_checkpoint_close(r->from);
     fth_run_log_close(&r->lines);
     free(r->checkpoints);
 }

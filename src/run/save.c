@@ -33,7 +33,7 @@ static fth_err fetch(fth_trainer *t, fetched *f) {
 }
 
 fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
-                      const char *tokenizer_from) {
+                      const char *options, const char *tokenizer_from) {
     fetched f = {0};
     fth_err err = fetch(t, &f);
     if (err == FTH_OK) {
@@ -43,7 +43,8 @@ fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state 
                                                     .tokenizer_from = tokenizer_from},
                                           .exp_avg = f.moments,
                                           .exp_avg_sq = f.moments + t->model->params.n,
-                                          .state = *state};
+                                          .state = *state,
+                                          .options = options};
         err = fth_checkpoint_save(folder, &content);
     }
     release(&f);

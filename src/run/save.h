@@ -5,9 +5,9 @@
 #include "store/checkpoint.h"
 #include "train/trainer.h"
 
-/* Saves parameters, moments and state as RUN/checkpoints/step-N. */
+/* Saves parameters, moments, state and the run's options as RUN/checkpoints/step-N. */
 fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
-                      const char *tokenizer_from);
+                      const char *options, const char *tokenizer_from);
 
 /* Writes the model as it is as a model folder. */
 fth_err fth_keep_model(const char *path, const fth_trainer *t, const char *tokenizer_from);

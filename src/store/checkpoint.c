@@ -55,11 +55,11 @@ static fth_err write_optimizer(const char *folder, const fth_checkpoint_content 
     return err;
 }
 
-static fth_err write_state(const char *folder, const fth_train_state *state,
+static fth_err write_state(const char *folder, const fth_checkpoint_content *c,
                            const fth_file_sums *sums) {
     fth_str text = {0};
     char *path = fth_strdup_printf("%s/%s", folder, state_file);
-    fth_err err = path ? fth_train_state_print(state, sums, &text)
+    fth_err err = path ? fth_train_state_print(&c->state, c->options, sums, &text)
                        : fth_fail(FTH_NO_MEMORY, "%s: no memory for a name", folder);
     if (!err) err = fth_file_write(path, text.text, text.length);
     fth_str_fini(&text);
@@ -77,7 +77,7 @@ fth_err fth_checkpoint_write(const char *path, const fth_checkpoint_content *c) 
     FTH_TRY(fth_staged_dir_open(&dir, path, fth_is_model_file));
     fth_err err = fth_model_files_write(dir.temp, &model, &sums);
     if (!err) err = write_optimizer(dir.temp, c, &sums);
-    if (!err) err = write_state(dir.temp, &c->state, &sums);
+    if (!err) err = write_state(dir.temp, c, &sums);
     if (!err) err = fth_staged_dir_commit(&dir);
     fth_staged_dir_fini(&dir);
     return err;
@@ -142,8 +142,8 @@ static fth_err check_moments(const fth_checkpoint *c) {
 }
 
 static fth_err read_state(const fth_model_dir *model, const char *path, fth_train_state *state,
-                          fth_file_sums *sums) {
-    FTH_TRY(fth_train_state_read(path, state, sums));
+                          char **options, fth_file_sums *sums) {
+    FTH_TRY(fth_train_state_read(path, state, options, sums));
     if (state->update == model->config.step) return FTH_OK;
     return fth_fail(FTH_BAD_INPUT, "%s: update is %lld, but step in config.json is %lld", path,
                     (long long)state->update, (long long)model->config.step);
@@ -155,7 +155,7 @@ static fth_err read_all(const char *path, fth_checkpoint *c) {
     char *state = fth_strdup_printf("%s/%s", c->model->path, state_file);
     char *optimizer = fth_strdup_printf("%s/%s", c->model->path, optimizer_file);
     fth_err err = state && optimizer ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory", path);
-    if (!err) err = read_state(c->model, state, &c->state, &sums);
+    if (!err) err = read_state(c->model, state, &c->state, &c->options, &sums);
     if (!err) err = fth_st_open(optimizer, &c->optimizer);
     if (!err) err = check_sums(c->model, c->optimizer, &sums);
     if (!err) err = check_moments(c);
@@ -171,7 +171,7 @@ fth_err fth_checkpoint_open_model(const char *path, fth_model_dir **out) {
     char *file = fth_strdup_printf("%s/%s", (*out)->path, state_file);
     fth_err err = file ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory", path);
     if (!err && fth_file_exists(file)) {
-        err = read_state(*out, file, &state, &sums);
+        err = read_state(*out, file, &state, NULL, &sums);
         if (!err) err = check_sums(*out, NULL, &sums);
     }
     free(file);
@@ -197,5 +197,6 @@ void fth_checkpoint_close(fth_checkpoint *c) {
     if (!c) return;
     fth_model_dir_close(c->model);
     fth_st_close(c->optimizer);
+    free(c->options);
     free(c);
 }

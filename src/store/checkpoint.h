@@ -18,6 +18,7 @@ typedef struct fth_checkpoint_content {
     const void *const *exp_avg;    /* [model.n_tensors] first moments, float, in the order of */
     const void *const *exp_avg_sq; /*                   model.tensors; second moments */
     fth_train_state state;
+    const char *options; /* lines "key: value" of the run; NULL: none */
 } fth_checkpoint_content;
 
 /* Writes one checkpoint folder, wherever. */
@@ -51,6 +52,7 @@ typedef struct fth_checkpoint {
     fth_model_dir *model;
     fth_st_file *optimizer;
     fth_train_state state;
+    char *options; /* lines "key: value" of the run; NULL: version 0.1.0 kept none */
 } fth_checkpoint;
 
 fth_err fth_checkpoint_open(const char *path, fth_checkpoint **out);

@@ -316,3 +316,16 @@ const char *fth_config_difference(const fth_config *a, const fth_config *b) {
     }
     return NULL;
 }
+
+fth_err fth_config_expect(const fth_config *was, const char *where, const fth_config *now) {
+    const char *key = fth_config_difference(was, now);
+    if (!key) return FTH_OK;
+    size_t i = 0;
+    while (strcmp(keys[i].key, key)) i++;
+    json_t *x = value_of(&keys[i], was), *y = value_of(&keys[i], now);
+    fth_err err = fth_fail(FTH_BAD_CONFIG, "%s is %s in %s, now it is %s", key,
+                           fth_json_shown(x).text, where, fth_json_shown(y).text);
+    json_decref(x);
+    json_decref(y);
+    return err;
+}

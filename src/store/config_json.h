@@ -21,4 +21,7 @@ fth_err fth_config_print(const fth_config *c, fth_str *out);
  * NULL: they describe the same model. */
 const char *fth_config_difference(const fth_config *a, const fth_config *b);
 
+/* FTH_BAD_CONFIG where they differ, step aside: "heads is 2 in WHERE, now it is 4". */
+fth_err fth_config_expect(const fth_config *was, const char *where, const fth_config *now);
+
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/str.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are stored little-endian");
@@ -243,7 +244,9 @@ static fth_err read_all(fth_st_file *f) {
         return fth_fail(FTH_BAD_INPUT, "the header (%llu bytes) does not begin with {",
                         (unsigned long long)length);
     json_error_t e;
-    json_t *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &e);
+    json_t *header = fth_json_read(text, (size_t)length, &e);
+    if (!header && json_error_code(&e) == json_error_out_of_memory)
+        return fth_fail(FTH_NO_MEMORY, "no memory for the header");
     if (!header)
         return fth_fail(FTH_BAD_INPUT, "header, byte %d: %s: it must be strict JSON", e.position,
                         e.text);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,17 +76,11 @@ fth_err fth_staged_dir_resolve(const char *path, char **out) {
     return FTH_OK;
 }
 
-/* Removes a hidden folder unless a writer holds it; one that cannot be locked is left alone. A
- * hidden link is there for an instant only and needs no lock. */
+/* A hidden link is there for an instant only and needs no lock. */
 static fth_err remove_abandoned(const char *path) {
     struct stat st;
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) return fth_remove_tree(path);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return FTH_OK;
-    fth_err err = FTH_OK;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) err = fth_remove_tree(path);
-    close(fd);
-    return err;
+    return fth_scratch_clear(path);
 }
 
 /* NAME is missing: .NAME.old becomes NAME again. NAME is there: .NAME.old is waste. */
@@ -154,32 +147,32 @@ static fth_err check_replaceable(const char *path, fth_may_replace *may_replace)
     return err;
 }
 
+/* Makes and locks it; EEXIST: the name is taken, or was swept away before it could be locked. */
+static int make_locked(fth_staged_dir *d) {
+    if (mkdir(d->temp, 0777) != 0) return errno;
+    d->lock = open(d->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->lock >= 0 && fth_scratch_claim(d->lock, d->temp)) return 0;
+    const int reason = d->lock < 0 && errno != ENOENT ? errno : EEXIST;
+    if (d->lock >= 0) close(d->lock);
+    d->lock = -1;
+    (void)rmdir(d->temp);
+    return reason;
+}
+
 static fth_err make_temp(fth_staged_dir *d) {
-    int made = -1;
-    for (int attempt = 0; made != 0 && attempt < 100; attempt++) {
-        free(d->temp);
+    int reason = EEXIST;
+    for (int attempt = 0; attempt < 100 && reason == EEXIST; attempt++) {
         d->temp = temp_name(d->path, attempt);
         if (!d->temp) return no_memory(d->path);
         FTH_TRY(fth_scratch_hold(d->temp));
-        made = mkdir(d->temp, 0777);
-        if (made == 0) break;
-        int reason = errno;
+        reason = make_locked(d);
+        if (reason == 0) return FTH_OK;
         fth_scratch_drop(d->temp);
-        errno = reason;
-        if (reason != EEXIST) break;
-    }
-    if (made != 0) {
-        int reason = errno;
         free(d->temp);
         d->temp = NULL;
-        errno = reason;
-        return fail_path(d->path, "make the folder");
     }
-    d->lock = open(d->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (d->lock < 0) return fail_path(d->temp, "open the folder");
-    /* a file system without locks: then nobody clears hidden folders either */
-    (void)flock(d->lock, LOCK_EX | LOCK_NB);
-    return FTH_OK;
+    errno = reason;
+    return fail_path(d->path, "make the folder");
 }
 
 fth_err fth_staged_dir_open(fth_staged_dir *d, const char *path, fth_may_replace *may_replace) {

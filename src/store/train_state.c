@@ -100,12 +100,33 @@ static char *sum_place(char *text, size_t length) {
     return memcmp(digits + SUM_DIGITS, last_key + tail - AFTER_SUM, AFTER_SUM) ? NULL : digits;
 }
 
+/* {"key": "value"} of lines "key: value"; NULL when out of memory. */
+static json_t *options_value(const char *lines) {
+    json_t *object = json_object();
+    for (const char *line = lines; *line && object;) {
+        const size_t length = strcspn(line, "\n");
+        const char *colon = memchr(line, ':', length);
+        if (colon && line[0] != '#' && colon[1] == ' ') {
+            const size_t name = (size_t)(colon - line);
+            json_t *value = json_stringn(colon + 2, length - name - 2);
+            if (json_object_setn_new(object, line, name, value) != 0) {
+                json_decref(object);
+                object = NULL;
+            }
+        }
+        line += length + (line[length] == '\n');
+    }
+    return object;
+}
+
 /* Everything but the sum itself; NULL when out of memory. */
-static json_t *root_of(const fth_train_state *s, const fth_file_sums *sums) {
+static json_t *root_of(const fth_train_state *s, const char *options, const fth_file_sums *sums) {
     json_t *root = json_object();
     int failed = 0;
     for (size_t i = 0; i < COUNT(keys) && !failed; i++)
         failed = json_object_set_new(root, keys[i].key, value_of(&keys[i], s)) != 0;
+    if (!failed && options)
+        failed = json_object_set_new(root, "options", options_value(options)) != 0;
     if (!failed) failed = json_object_set_new(root, "files", files_value(sums)) != 0;
     if (!failed) failed = json_object_set_new(root, "crc32", json_string("00000000")) != 0;
     if (!failed) return root;
@@ -113,10 +134,11 @@ static json_t *root_of(const fth_train_state *s, const fth_file_sums *sums) {
     return NULL;
 }
 
-fth_err fth_train_state_print(const fth_train_state *s, const fth_file_sums *sums, fth_str *out) {
+fth_err fth_train_state_print(const fth_train_state *s, const char *options,
+                              const fth_file_sums *sums, fth_str *out) {
     char sum[SUM_DIGITS + 1];
     size_t begin = out->length;
-    json_t *root = root_of(s, sums);
+    json_t *root = root_of(s, options, sums);
     fth_err err = fth_json_write(root, 2, out);
     json_decref(root);
     if (!err) err = fth_str_add(out, "\n", 1);
@@ -183,6 +205,23 @@ static fth_err read_files(json_t *files, fth_file_sums *sums) {
     return FTH_OK;
 }
 
+/* The lines again. */
+static fth_err read_options(json_t *options, fth_str *lines) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(options))
+        return fth_fail(FTH_BAD_INPUT, "options is %s: it must be an object",
+                        fth_json_shown(options).text);
+    json_object_foreach(options, key, value) {
+        const char *text = json_string_value(value);
+        if (!text)
+            return fth_fail(FTH_BAD_INPUT, "%.40s in options is %s: it must be a string", key,
+                            fth_json_shown(value).text);
+        FTH_TRY(fth_str_addf(lines, "%s: %s\n", key, text));
+    }
+    return FTH_OK;
+}
+
 /* Leaves zeros in the place of the sum. */
 static fth_err check_sum(char *text, size_t length) {
     char noted[SUM_DIGITS + 1] = "", found[SUM_DIGITS + 1], *place = sum_place(text, length);
@@ -197,7 +236,7 @@ static fth_err check_sum(char *text, size_t length) {
     return FTH_OK;
 }
 
-static fth_err read_root(json_t *root, fth_train_state *s, fth_file_sums *sums) {
+static fth_err read_root(json_t *root, fth_train_state *s, fth_str *options, fth_file_sums *sums) {
     if (!json_is_object(root)) return fth_fail(FTH_BAD_INPUT, "must be a JSON object");
     const int older = !json_object_get(root, "validated");
     size_t n = N_MORE;
@@ -210,6 +249,10 @@ static fth_err read_root(json_t *root, fth_train_state *s, fth_file_sums *sums) 
     /* the older program saved a checkpoint only after its validation */
     if (older && !isnan(s->best_score)) s->validated = s->update;
     FTH_TRY(read_files(json_object_get(root, "files"), sums));
+    if (json_object_get(root, "options")) {
+        FTH_TRY(read_options(json_object_get(root, "options"), options));
+        n++;
+    }
     if (json_object_size(root) != n)
         return fth_fail(FTH_BAD_INPUT, "has %zu keys, but must have %zu", json_object_size(root),
                         n);
@@ -217,26 +260,30 @@ static fth_err read_root(json_t *root, fth_train_state *s, fth_file_sums *sums) 
 }
 
 static fth_err parse(const char *path, char *text, size_t length, fth_train_state *s,
-                     fth_file_sums *sums) {
+                     fth_str *options, fth_file_sums *sums) {
     json_t *root = NULL;
     fth_err err = check_sum(text, length);
     if (err) return fth_fail_in(err, "%s", path);
     FTH_TRY(fth_json_parse(path, text, length, &root));
-    err = read_root(root, s, sums);
+    err = read_root(root, s, options, sums);
     json_decref(root);
     return err ? fth_fail_in(err, "%s", path) : FTH_OK;
 }
 
-fth_err fth_train_state_read(const char *path, fth_train_state *s, fth_file_sums *sums) {
+fth_err fth_train_state_read(const char *path, fth_train_state *s, char **options,
+                             fth_file_sums *sums) {
     char *text = NULL;
     size_t length = 0;
     fth_train_state state = {0};
     fth_file_sums files = {0};
+    fth_str lines = {0};
     FTH_TRY(fth_file_read(path, &text, &length));
-    fth_err err = parse(path, text, length, &state, &files);
+    fth_err err = parse(path, text, length, &state, &lines, &files);
     free(text);
+    if (err || !options) fth_str_fini(&lines);
     if (err) return err;
     *s = state;
+    if (options) *options = lines.text;
     if (sums) *sums = files;
     return FTH_OK;
 }
