@@ -7,23 +7,27 @@
 #include "op_harness.h"
 
 enum {
-    BIAS = 1,        /* linear: with a bias */
-    ADDEND = 2,      /* the backward gets a gradient from another reader */
-    IN_PLACE = 4,    /* the result takes the place of an input, where op.h allows it */
-    TARGET = 8,      /* on the target side */
-    CROSS = 16,      /* attention of the target to the source */
-    CARRY = 32,      /* attention stores scores */
-    PREVIOUS = 64,   /* attention gets scores from below */
-    LEARNED = 128,   /* embed: learned positions; scale_shift: s; xent: the gradient of W */
-    SHIFT = 256,     /* scale_shift: c */
-    EXTRA = 512,     /* join: a third term; xent: nll of every row; top: -inf */
-    NO_DX = 1024,    /* xent: no gradients */
-    SEPARATE = 2048, /* attention: q, k and v are values of their own */
-    FRESH = 4096,    /* linear: the gradient of W is assigned, not added to */
-    WATCHED = 8192,  /* update: all sums */
-    BITS = 16384,    /* join: the forward keeps bits of its dropout for the backward */
-    TINY = 32768,    /* watch: numbers whose squares are too small for floats */
-    GREAT = 65536    /* watch: too large */
+    BIAS = 1,            /* linear: with a bias */
+    ADDEND = 2,          /* the backward gets a gradient from another reader */
+    IN_PLACE = 4,        /* the result takes the place of an input, where op.h allows it */
+    TARGET = 8,          /* on the target side */
+    CROSS = 16,          /* attention of the target to the source */
+    CARRY = 32,          /* attention stores scores */
+    PREVIOUS = 64,       /* attention gets scores from below */
+    LEARNED = 128,       /* embed: learned positions; scale_shift: s; xent: the gradient of W */
+    SHIFT = 256,         /* scale_shift: c */
+    EXTRA = 512,         /* join: a third term; xent: nll of every row; top: -inf */
+    NO_DX = 1024,        /* xent: no gradients */
+    SEPARATE = 2048,     /* attention: q, k and v are values of their own */
+    FRESH = 4096,        /* linear: the gradient of W is assigned, not added to */
+    WATCHED = 8192,      /* update: all sums */
+    BITS = 16384,        /* join: the forward keeps bits of its dropout for the backward */
+    TINY = 32768,        /* watch: numbers whose squares are too small for floats */
+    GREAT = 65536,       /* watch: too large */
+    SENTENCES = 1 << 17, /* rows are those of sentences, */
+    PICKED = 1 << 18,    /* or the source's with a target */
+    CLS = 1 << 19,       /* patches: with a class token, */
+    MASKED = 1 << 20     /* with a mask token */
 };
 
 typedef void fth_op_builder(fth_trial *t, const fth_variant *v, const fth_shape *s);
@@ -40,7 +44,10 @@ struct fth_variant {
 };
 
 static inline fth_extent rows_on(const fth_variant *v) {
-    return v->flags & TARGET ? FTH_ROWS_TGT : FTH_ROWS_SRC;
+    return v->flags & SENTENCES ? FTH_ROWS_SENTENCES
+           : v->flags & PICKED  ? FTH_ROWS_PICKED
+           : v->flags & TARGET  ? FTH_ROWS_TGT
+                                : FTH_ROWS_SRC;
 }
 
 static inline fth_side side_of(const fth_variant *v) {
@@ -79,7 +86,7 @@ fth_op_builder fth_case_embed, fth_case_linear, fth_case_linear_after, fth_case_
     fth_case_watch_entropy, fth_case_join, fth_case_join_norm, fth_case_join_norm_plain,
     fth_case_norm, fth_case_joined, fth_case_dropout, fth_case_scale_shift, fth_case_head_scale,
     fth_case_mix, fth_case_add, fth_case_xent, fth_case_update, fth_case_top, fth_case_watch,
-    fth_case_watch_positions;
+    fth_case_watch_positions, fth_case_square, fth_case_pick, fth_case_mean, fth_case_patches;
 
 /* What several builders share. */
 

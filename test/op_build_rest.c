@@ -99,10 +99,10 @@ void fth_case_xent(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_val w = matrix(t, s->vocab, s->width);
     fth_op *op = op_of(t, FTH_KIND_xent, XENT_N_IN, XENT_N_OUT, -1);
     if (!op) return;
-    op->u.xent.side = side_of(v);
     op->u.xent.smoothing = v->number;
     op->in[XENT_X] = x;
     op->in[XENT_W] = w;
+    if (v->flags & BIAS) op->in[XENT_B] = vector(t, s->vocab);
     fth_val loss = fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL);
     fth_graph_output(&t->graph, op, XENT_LOSS, loss);
     if (v->flags & EXTRA) fth_trial_output(t, op, XENT_NLL, x, 1, FTH_FULL);
@@ -114,6 +114,7 @@ void fth_case_xent(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     t->host[weight][1] = 0;
     fth_trial_pair(t, x, output_like(t, op, XENT_DX, x));
     if (v->flags & LEARNED) op->out[XENT_DW] = fth_trial_param_grad(t, w);
+    op->out[XENT_DB] = fth_trial_param_grad(t, op->in[XENT_B]);
 }
 
 /* A matrix [inner, width] with its moments; number: which update of Adam, 0: none. */

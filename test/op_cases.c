@@ -35,6 +35,8 @@ static const fth_variant variants[] = {
      .act = FTH_ACT_NONE},
     {"activation relu", .build = fth_case_activation, .act = FTH_ACT_RELU},
     {"activation gelu", .build = fth_case_activation, .flags = TARGET, .act = FTH_ACT_GELU},
+    {"activation tanh", .build = fth_case_activation, .act = FTH_ACT_TANH},
+    {"dropout of sentences", .build = fth_case_dropout, .flags = SENTENCES, .p = 0.3f},
     {"attention", .build = fth_case_attention, .number = 1},
     {"attention causal", .build = fth_case_attention, .flags = TARGET, .number = 1},
     {"attention separate, dropout", .build = fth_case_attention, .flags = SEPARATE, .p = 0.2f,
@@ -108,6 +110,21 @@ static const fth_variant variants[] = {
     {"xent source, dx only", .build = fth_case_xent, .flags = EXTRA, .number = 0.2},
     {"xent without gradients", .build = fth_case_xent, .flags = TARGET | NO_DX | EXTRA,
      .number = 0.1},
+    {"xent bias", .build = fth_case_xent, .flags = TARGET | LEARNED | BIAS},
+    {"xent of picked rows, bias", .build = fth_case_xent, .flags = LEARNED | BIAS | EXTRA | PICKED,
+     .number = 0.1},
+    {"xent of sentences, bias", .build = fth_case_xent, .flags = LEARNED | BIAS | SENTENCES},
+    {"square", .build = fth_case_square},
+    {"square without a gradient", .build = fth_case_square, .flags = NO_DX},
+    {"pick first rows", .build = fth_case_pick, .number = FTH_PICK_FIRST},
+    {"pick targets", .build = fth_case_pick, .number = FTH_PICK_TARGETS},
+    {"mean", .build = fth_case_mean},
+    {"patches", .build = fth_case_patches},
+    {"patches, class token, learned positions, dropout", .build = fth_case_patches,
+     .flags = CLS | LEARNED, .p = 0.3f},
+    {"patches, both tokens, dropout", .build = fth_case_patches, .flags = CLS | MASKED, .p = 0.2f},
+    {"patches, mask token, learned positions", .build = fth_case_patches,
+     .flags = MASKED | LEARNED},
     {"update", .build = fth_case_update, .number = 3},
     {"update watched", .build = fth_case_update, .flags = WATCHED, .number = 1},
     {"update of nothing", .build = fth_case_update, .flags = WATCHED},
@@ -156,12 +173,13 @@ fth_err fth_trial_init(fth_trial *t, const fth_op_case *c) {
         t->rows[FTH_ROWS_TGT_PAIRS] += s->tgt[k] * s->tgt[k];
         t->rows[FTH_ROWS_CROSS_PAIRS] += s->tgt[k] * s->src[k];
     }
+    FTH_TRY(fth_trial_lists(t));
     for (int e = 0; e < FTH_N_EXTENTS; e++) t->capacity[e] = t->rows[e] + 3;
     t->step = (fth_step){.seed = 0x5eed5eed5eedULL,
                          .update = 3,
                          .slots = {0.3, 0.7},
                          .loss_scale = 1 / 16.0,
-                         .row_base = {5, 1001}};
+                         .row_base = {5, 1001, 3, 17, 29}};
     c->variant->build(t, c->variant, s);
     return t->graph.err;
 }

@@ -54,6 +54,9 @@ typedef struct fth_trial {
 
 /* One side of a trial's batch (op_batch.c). */
 fth_err fth_trial_side(fth_trial *t, const int *lengths, fth_packed_side *side);
+/* Lists for heads, and rows of numbers [., width] for fronts. */
+fth_err fth_trial_lists(fth_trial *t);
+fth_err fth_trial_numbers(fth_trial *t, int32_t width, bool cls);
 
 /* Builds a case's graph and numbers; fth_trial_fini frees a zeroed or half-built one too. */
 fth_err fth_trial_init(fth_trial *t, const fth_op_case *c);

@@ -118,7 +118,6 @@ static void loss_of_uniform_logits(void **state) {
     bench b;
     bench_init(&b, FTH_KIND_xent, XENT_N_IN, XENT_N_OUT);
     b.ex.batch.side[FTH_TGT].targets = targets;
-    b.op->u.xent.side = FTH_TGT;
     b.op->u.xent.smoothing = 0.1;
     b.op->in[XENT_X] = give(&b, x, 2, 2, FTH_ROWS_TGT);
     b.op->in[XENT_W] = give(&b, w, 4, 2, FTH_ROWS_FIXED);

@@ -104,11 +104,20 @@ static void set_key(json_t *root, const char *key, const char *value) {
                          0);
 }
 
-/* Parses the base with two keys changed. */
-static fth_err parse_changed(const char *key, const char *value, const char *key2,
-                             const char *value2, fth_config *c) {
-    json_t *root = json_loads(base_text, 0, NULL);
+/* Parses the base with two keys changed, after those of `more` (an object; null removes a key). */
+static fth_err parse_more(const char *more, const char *key, const char *value, const char *key2,
+                          const char *value2, fth_config *c) {
+    json_t *root = json_loads(base_text, 0, NULL), *others = json_loads(more, 0, NULL), *other;
+    const char *name;
     assert_non_null(root);
+    assert_non_null(others);
+    json_object_foreach(others, name, other) {
+        if (json_is_null(other))
+            json_object_del(root, name);
+        else
+            json_object_set(root, name, other);
+    }
+    json_decref(others);
     set_key(root, key, value);
     set_key(root, key2, value2);
     char *text = json_dumps(root, JSON_REAL_PRECISION(15));
@@ -116,6 +125,102 @@ static fth_err parse_changed(const char *key, const char *value, const char *key
     free(text);
     json_decref(root);
     return err;
+}
+
+static fth_err parse_changed(const char *key, const char *value, const char *key2,
+                             const char *value2, fth_config *c) {
+    return parse_more("{}", key, value, key2, value2, c);
+}
+
+#define ENC_KEYS "\"arch\": \"enc\", \"decoder_layers\": null, \"tgt_vocab\": null"
+
+static const char sentences[] = "{" ENC_KEYS ", \"head\": \"class\", \"classes\": 3}";
+static const char pictures[] =
+    "{" ENC_KEYS ", \"front\": \"image\", \"head\": \"masked-token\", \"visual_tokens\": 64,"
+    " \"src_vocab\": null, \"share\": null, \"image_size\": [32, 24], \"channels\": 3,"
+    " \"patch\": 8, \"pool\": \"mean\"}";
+static const char utterances[] = "{\"front\": \"speech\", \"src_vocab\": null, \"share\": \"dec\","
+                                 " \"features\": 80, \"conv_channels\": 1024}";
+
+/* The same of models with fronts and heads. */
+static void names_what_a_front_or_head_forbids(void **state) {
+    (void)state;
+    static const struct {
+        const char *base;
+        struct bad_config change;
+    } cases[] = {
+        {"{}", {"head", "\"class\"", "classes", "2", {"classes", "2", "encdec", "left out"}}},
+        {"{}", {"head", "\"token-class\"", 0, 0, {"head", "\"token-class\"", "enc"}}},
+        {"{}",
+         {"head", "\"words\"", 0, 0, {"head", "\"words\"", "\"next-token\" \"masked-token\""}}},
+        {"{}",
+         {"front", "\"sound\"", 0, 0, {"front", "\"sound\"", "\"text\" \"image\" \"speech\""}}},
+        {"{}", {"pool", "\"mean\"", 0, 0, {"pool", "\"mean\"", "left out"}}},
+        {"{}", {"front", "\"image\"", 0, 0, {"src_vocab", "8000", "front image", "left out"}}},
+        {sentences, {"classes", NULL, 0, 0, {"classes", "missing", "head class"}}},
+        {sentences, {"classes", "1", 0, 0, {"classes", "1", "2 to"}}},
+        {sentences, {"classes", "2.5", 0, 0, {"classes", "2.5", "whole"}}},
+        {sentences, {"pool", "\"last\"", 0, 0, {"pool", "\"last\"", "\"first\" \"mean\""}}},
+        {sentences,
+         {"head", "\"regression\"", 0, 0, {"classes", "3", "head regression", "left out"}}},
+        {sentences, {"visual_tokens", "9", 0, 0, {"visual_tokens", "9", "left out"}}},
+        {sentences, {"head", "\"masked-token\"", "classes", NULL, {NULL}}},
+        {sentences, {"image_size", "[8, 8]", 0, 0, {"image_size", "[8,8]", "left out"}}},
+        {pictures, {"head", NULL, "visual_tokens", NULL, {"head", "missing", "\"image\""}}},
+        {pictures, {"visual_tokens", NULL, 0, 0, {"visual_tokens", "missing", "front image"}}},
+        {pictures, {"image_size", "[32]", 0, 0, {"image_size", "[32]", "two whole numbers"}}},
+        {pictures, {"image_size", "[32, 20]", 0, 0, {"image_size", "[32, 20]", "20", "patch 8"}}},
+        {pictures, {"image_size", "[0, 8]", 0, 0, {"image_size", "0", "1 to"}}},
+        {pictures, {"patch", "0", 0, 0, {"patch", "0", "1 to"}}},
+        {pictures, {"channels", NULL, 0, 0, {"channels", "missing"}}},
+        {pictures, {"max_positions", "11", 0, 0, {"max_positions", "11", "12", "12 patches"}}},
+        {pictures,
+         {"max_positions", "12", "pool", "\"first\"", {"max_positions", "13", "class token"}}},
+        {pictures, {"share", "\"all\"", 0, 0, {"share", "\"all\"", "front image", "left out"}}},
+        {pictures, {"features", "80", 0, 0, {"features", "80", "left out"}}},
+        {utterances, {"conv_channels", "1023", 0, 0, {"conv_channels", "1023", "even"}}},
+        {utterances, {"share", "\"all\"", 0, 0, {"share", "\"all\"", "\"dec\" or \"none\""}}},
+        {utterances, {"features", NULL, 0, 0, {"features", "missing", "front speech"}}},
+        {utterances, {"patch", "4", 0, 0, {"patch", "4", "left out"}}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct bad_config *b = &cases[i].change;
+        fth_config c;
+        fth_err err = parse_more(cases[i].base, b->key, b->value, b->key2, b->value2, &c);
+        if (b->words[0])
+            assert_failed(err, FTH_BAD_CONFIG, b->words);
+        else
+            assert_ok(err);
+    }
+}
+
+static void assert_same_config(const fth_config *a, const fth_config *b);
+
+static void reads_fronts_and_heads(void **state) {
+    (void)state;
+    fth_config c, back;
+    memset(&c, 0, sizeof c);
+    assert_ok(fth_config_parse(base_text, strlen(base_text), "c.json", &c));
+    assert_int_equal(c.front, FTH_FRONT_TEXT); /* as of every folder of before */
+    assert_int_equal(c.head, FTH_HEAD_NEXT_TOKEN);
+    assert_ok(parse_more(sentences, 0, 0, 0, 0, &c));
+    assert_int_equal(c.head, FTH_HEAD_CLASS);
+    assert_int_equal(fth_config_output_vocab(&c), 3);
+    assert_int_equal(c.pool, FTH_POOL_FIRST);
+    assert_ok(parse_more(utterances, 0, 0, 0, 0, &c));
+    assert_int_equal(c.front, FTH_FRONT_SPEECH);
+    assert_int_equal(c.features + c.conv_channels, 80 + 1024);
+    assert_ok(parse_more(pictures, 0, 0, 0, 0, &c));
+    assert_int_equal(fth_config_patches(&c), 12);
+    assert_false(fth_config_has_cls(&c));
+    assert_int_equal(fth_config_output_vocab(&c), 64);
+    fth_str text = {0};
+    assert_ok(fth_config_print(&c, &text));
+    assert_non_null(strstr(text.text, "\"pool\": \"mean\""));
+    assert_null(strstr(text.text, "src_vocab"));
+    assert_ok(fth_config_parse(text.text, text.length, "again", &back));
+    fth_str_fini(&text);
+    assert_same_config(&c, &back);
 }
 
 static void names_key_value_and_rule(void **state) {
@@ -257,8 +362,10 @@ static void survives_mutated_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(names_key_value_and_rule), TEST(refuses_what_is_not_json), TEST(reads_every_key),
-        TEST(prints_what_it_reads),     TEST(survives_mutated_text),
+        TEST(names_key_value_and_rule), TEST(refuses_what_is_not_json),
+        TEST(reads_every_key),          TEST(prints_what_it_reads),
+        TEST(survives_mutated_text),    TEST(names_what_a_front_or_head_forbids),
+        TEST(reads_fronts_and_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,18 @@ static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {
     return t->extent == FTH_ROWS_FIXED ? t->rows : ex->rows[t->extent];
 }
 
+/* The targets of the rows of an extent: of tokens, sentences, or picked rows; NULL: there are none. */
+static inline const int32_t *fth_targets_of(const fth_batch *b, fth_extent extent) {
+    return extent == FTH_ROWS_SENTENCES ? b->labels
+           : extent == FTH_ROWS_PICKED  ? b->picked_ids
+                                        : b->side[extent == FTH_ROWS_TGT].targets;
+}
+
+/* Rows of this update in earlier micro-batches, for a value that has rows of the batch. */
+static inline int64_t fth_row_base(const fth_step *step, fth_extent extent) {
+    return (int)extent < FTH_ROW_EXTENTS ? step->row_base[extent] : 0;
+}
+
 /* A coefficient of a join as a number: STEP slots resolved, learned ones give 1 (the kernel
  * multiplies with the operand). */
 static inline double fth_coef_now(const fth_exec *ex, const fth_coef *c) {

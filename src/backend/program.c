@@ -291,6 +291,9 @@ void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]) {
     memset(rows, 0, sizeof *rows * FTH_N_EXTENTS);
     rows[FTH_ROWS_SRC] = src->rows;
     rows[FTH_ROWS_TGT] = tgt->rows;
+    rows[FTH_ROWS_SENTENCES] = batch->n_sent;
+    rows[FTH_ROWS_PICKED] = batch->n_picked;
+    rows[FTH_ROWS_INPUT] = batch->input.rows;
     for (int32_t s = 0; s < batch->n_sent; s++) {
         int64_t n = src->rows ? src->offsets[s + 1] - src->offsets[s] : 0;
         int64_t m = tgt->rows ? tgt->offsets[s + 1] - tgt->offsets[s] : 0;
@@ -303,8 +306,9 @@ void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]) {
 }
 
 static fth_err load(fth_program *p, const fth_batch *batch, const fth_step *step) {
-    static const char *const what[] = {"source tokens", "target tokens", "source pairs",
-                                       "target pairs", "cross pairs"};
+    static const char *const what[] = {
+        "source tokens",   "target tokens", "sentences",    "source tokens with a target",
+        "rows of numbers", "source pairs",  "target pairs", "cross pairs"};
     p->exec.batch = *batch;
     p->exec.step = *step;
     fth_batch_rows(batch, p->exec.rows);

@@ -7,23 +7,60 @@
 
 #define WITH_ENCODER (1u << FTH_ENCDEC | 1u << FTH_ENC)
 #define WITH_DECODER (1u << FTH_ENCDEC | 1u << FTH_DEC)
-#define ANY_ARCH     (WITH_ENCODER | WITH_DECODER)
+#define ONLY_ENC     (1u << FTH_ENC)
+#define ANY          (~0u)
+#define TEXT         (1u << FTH_FRONT_TEXT)
+#define IMAGE        (1u << FTH_FRONT_IMAGE)
+#define SPEECH       (1u << FTH_FRONT_SPEECH)
+#define OF_SAMPLE    (1u << FTH_HEAD_CLASS | 1u << FTH_HEAD_REGRESSION)
+#define WITH_CLASSES (1u << FTH_HEAD_CLASS | 1u << FTH_HEAD_TOKEN_CLASS)
+
+/* The keys that not every model has, and which do: bit sets by arch, front and head. A key with two
+ * rows belongs to the models of either. */
+static const struct owner {
+    const char *key;
+    unsigned archs, fronts, heads;
+} owners[] = {
+    {"encoder_layers", WITH_ENCODER, ANY, ANY},
+    {"encoder_layer_norm_eps", WITH_ENCODER, ANY, ANY},
+    {"decoder_layers", WITH_DECODER, ANY, ANY},
+    {"decoder_layer_norm_eps", WITH_DECODER, ANY, ANY},
+    {"src_vocab", WITH_ENCODER, TEXT, ANY},
+    {"tgt_vocab", WITH_DECODER, ANY, ANY},
+    {"share", ANY, TEXT | SPEECH, ANY},
+    {"classes", ONLY_ENC, ANY, WITH_CLASSES},
+    {"pool", ONLY_ENC, ANY, OF_SAMPLE},
+    {"pool", ONLY_ENC, IMAGE, ANY},
+    {"image_size", ANY, IMAGE, ANY},
+    {"channels", ANY, IMAGE, ANY},
+    {"patch", ANY, IMAGE, ANY},
+    {"visual_tokens", ANY, IMAGE, 1u << FTH_HEAD_MASKED_TOKEN},
+    {"features", ANY, SPEECH, ANY},
+    {"conv_channels", ANY, SPEECH, ANY},
+};
 
 /* Upper bounds keep products of two sizes far inside int64 and refuse slips of the finger. */
 static const struct size_rule {
     const char *key;
     size_t offset;
-    int32_t low, high;
-    unsigned archs; /* the archs that have the key; in the others it is 0 */
+    int32_t low, high; /* in a model that has the key; in the others it is 0 */
 } size_rules[] = {
-    {"encoder_layers", offsetof(fth_config, encoder_layers), 1, 100000, WITH_ENCODER},
-    {"decoder_layers", offsetof(fth_config, decoder_layers), 1, 100000, WITH_DECODER},
-    {"d_model", offsetof(fth_config, d_model), 4, 1 << 17, ANY_ARCH},
-    {"ffn_dim", offsetof(fth_config, ffn_dim), 1, 1 << 20, ANY_ARCH},
-    {"heads", offsetof(fth_config, heads), 1, 1 << 17, ANY_ARCH},
-    {"src_vocab", offsetof(fth_config, src_vocab), 4, 1 << 24, WITH_ENCODER},
-    {"tgt_vocab", offsetof(fth_config, tgt_vocab), 4, 1 << 24, WITH_DECODER},
-    {"max_positions", offsetof(fth_config, max_positions), 1, 1 << 24, ANY_ARCH},
+    {"encoder_layers", offsetof(fth_config, encoder_layers), 1, 100000},
+    {"decoder_layers", offsetof(fth_config, decoder_layers), 1, 100000},
+    {"d_model", offsetof(fth_config, d_model), 4, 1 << 17},
+    {"ffn_dim", offsetof(fth_config, ffn_dim), 1, 1 << 20},
+    {"heads", offsetof(fth_config, heads), 1, 1 << 17},
+    {"src_vocab", offsetof(fth_config, src_vocab), 4, 1 << 24},
+    {"tgt_vocab", offsetof(fth_config, tgt_vocab), 4, 1 << 24},
+    {"max_positions", offsetof(fth_config, max_positions), 1, 1 << 24},
+    {"classes", offsetof(fth_config, classes), 2, 1 << 24},
+    {"visual_tokens", offsetof(fth_config, visual_tokens), 2, 1 << 24},
+    {"image_size", offsetof(fth_config, image_size), 1, 1 << 14},
+    {"image_size", offsetof(fth_config, image_size) + sizeof(int32_t), 1, 1 << 14},
+    {"channels", offsetof(fth_config, channels), 1, 1 << 8},
+    {"patch", offsetof(fth_config, patch), 1, 1 << 10},
+    {"features", offsetof(fth_config, features), 1, 1 << 14},
+    {"conv_channels", offsetof(fth_config, conv_channels), 2, 1 << 17},
 };
 
 static const struct real_rule {
@@ -72,10 +109,13 @@ static fth_err check_sizes(const fth_config *c) {
         const struct size_rule *rule = &size_rules[i];
         int32_t value;
         memcpy(&value, (const char *)c + rule->offset, sizeof value);
-        if (!(rule->archs & 1u << c->arch)) {
+        if (!fth_config_has(c, rule->key)) {
             if (value != 0)
-                return fth_fail(FTH_BAD_CONFIG, "%s %d: a model of arch %s has none", rule->key,
-                                value, fth_arch_name(c->arch));
+                return fth_fail(FTH_BAD_CONFIG,
+                                "%s %d: a model of arch %s, front %s and head %s "
+                                "has none",
+                                rule->key, value, fth_arch_name(c->arch), fth_front_name(c->front),
+                                fth_head_name(c->head));
         } else if (value < rule->low || value > rule->high) {
             return fth_fail(FTH_BAD_CONFIG, "%s %d must be %d to %d", rule->key, value, rule->low,
                             rule->high);
@@ -89,6 +129,50 @@ static fth_err check_sizes(const fth_config *c) {
                         "share \"all\" needs one vocabulary, but src_vocab is %d and tgt_vocab %d",
                         c->src_vocab, c->tgt_vocab);
     return FTH_OK;
+}
+
+/* Which archs a front and a head go with. */
+static fth_err check_parts(const fth_config *c) {
+    const char *front = fth_front_name(c->front), *head = fth_head_name(c->head);
+    const char *arch = fth_arch_name(c->arch);
+    const bool plain = c->head == FTH_HEAD_NEXT_TOKEN;
+    if (!plain && c->arch != FTH_ENC)
+        return fth_fail(FTH_BAD_CONFIG, "head \"%s\" needs arch \"enc\", not \"%s\"", head, arch);
+    if (c->front == FTH_FRONT_IMAGE && c->arch != FTH_ENC)
+        return fth_fail(FTH_BAD_CONFIG, "front \"%s\" needs arch \"enc\", not \"%s\"", front, arch);
+    if (c->front == FTH_FRONT_IMAGE && plain)
+        return fth_fail(FTH_BAD_CONFIG,
+                        "head is missing: front \"%s\" needs \"masked-token\", \"class\", "
+                        "\"regression\" or \"token-class\"",
+                        front);
+    if (c->front == FTH_FRONT_SPEECH && c->arch != FTH_ENCDEC)
+        return fth_fail(FTH_BAD_CONFIG, "front \"%s\" needs arch \"encdec\", not \"%s\"", front,
+                        arch);
+    if (c->front == FTH_FRONT_SPEECH && c->share == FTH_SHARE_ALL)
+        return fth_fail(FTH_BAD_CONFIG,
+                        "share \"all\" must be \"dec\" or \"none\": front \"%s\" has no words",
+                        front);
+    return FTH_OK;
+}
+
+static fth_err check_image(const fth_config *c) {
+    if (c->front != FTH_FRONT_IMAGE) return FTH_OK;
+    for (int k = 0; k < 2; k++)
+        if (c->image_size[k] % c->patch)
+            return fth_fail(FTH_BAD_CONFIG, "image_size [%d, %d]: %d is not a multiple of patch %d",
+                            c->image_size[0], c->image_size[1], c->image_size[k], c->patch);
+    const int32_t rows = fth_config_patches(c) + fth_config_has_cls(c);
+    if (rows > c->max_positions)
+        return fth_fail(FTH_BAD_CONFIG, "max_positions %d must be at least %d: %d patches%s",
+                        c->max_positions, rows, fth_config_patches(c),
+                        fth_config_has_cls(c) ? " and the class token" : "");
+    return FTH_OK;
+}
+
+static fth_err check_speech(const fth_config *c) {
+    if (c->front != FTH_FRONT_SPEECH || c->conv_channels % 2 == 0) return FTH_OK;
+    return fth_fail(FTH_BAD_CONFIG, "conv_channels %d must be even: one half gates the other",
+                    c->conv_channels);
 }
 
 static fth_err check_reals(const fth_config *c) {
@@ -150,13 +234,19 @@ static fth_err check_options(const fth_config *c) {
 
 fth_err fth_config_validate(const fth_config *c) {
     if (!fth_arch_name(c->arch) || !fth_share_name(c->share) ||
-        !fth_activation_name(c->activation) || !fth_positions_name(c->positions))
+        !fth_activation_name(c->activation) || !fth_positions_name(c->positions) ||
+        !fth_pool_name(c->pool) || !fth_front_name(c->front) || !fth_head_name(c->head))
         return fth_fail(FTH_BAD_CONFIG,
-                        "arch %d, share %d, activation %d or positions %d is outside its list",
-                        (int)c->arch, (int)c->share, (int)c->activation, (int)c->positions);
+                        "arch %d, share %d, activation %d, positions %d, pool %d, front %d or head "
+                        "%d is outside its list",
+                        (int)c->arch, (int)c->share, (int)c->activation, (int)c->positions,
+                        (int)c->pool, (int)c->front, (int)c->head);
     if (!c->method[0]) return fth_fail(FTH_BAD_CONFIG, "method is empty: it must name a method");
     FTH_TRY(check_options(c));
+    FTH_TRY(check_parts(c));
     FTH_TRY(check_sizes(c));
+    FTH_TRY(check_image(c));
+    FTH_TRY(check_speech(c));
     FTH_TRY(check_reals(c));
     FTH_TRY(check_special_ids(c));
     if (c->step < 0 || c->step > FTH_MAX_COUNT)
@@ -166,7 +256,29 @@ fth_err fth_config_validate(const fth_config *c) {
 }
 
 int32_t fth_config_output_vocab(const fth_config *c) {
+    if (c->head == FTH_HEAD_REGRESSION) return 1;
+    if (fth_config_has(c, "classes")) return c->classes;
+    if (fth_config_has(c, "visual_tokens")) return c->visual_tokens;
     return c->arch == FTH_ENC ? c->src_vocab : c->tgt_vocab;
+}
+
+int32_t fth_config_patches(const fth_config *c) {
+    return c->patch ? c->image_size[0] / c->patch * (c->image_size[1] / c->patch) : 0;
+}
+
+bool fth_config_has_cls(const fth_config *c) {
+    return c->front == FTH_FRONT_IMAGE && c->pool == FTH_POOL_FIRST;
+}
+
+bool fth_config_has(const fth_config *c, const char *key) {
+    bool known = false;
+    for (size_t i = 0; i < COUNT(owners); i++) {
+        const struct owner *o = &owners[i];
+        if (strcmp(o->key, key) != 0) continue;
+        known = true;
+        if (o->archs >> c->arch & o->fronts >> c->front & o->heads >> c->head & 1u) return true;
+    }
+    return !known;
 }
 
 const char *fth_arch_name(fth_arch arch) {
@@ -187,4 +299,20 @@ const char *fth_activation_name(fth_activation activation) {
 const char *fth_positions_name(fth_positions positions) {
     static const char *const names[] = {"sinusoidal", "learned"};
     return (unsigned)positions < COUNT(names) ? names[positions] : NULL;
+}
+
+const char *fth_pool_name(fth_pool pool) {
+    static const char *const names[] = {"first", "mean"};
+    return (unsigned)pool < COUNT(names) ? names[pool] : NULL;
+}
+
+const char *fth_front_name(fth_front_id front) {
+    static const char *const names[] = {"text", "image", "speech"};
+    return (unsigned)front < COUNT(names) ? names[front] : NULL;
+}
+
+const char *fth_head_name(fth_head_id head) {
+    static const char *const names[] = {"next-token", "masked-token", "class", "regression",
+                                        "token-class"};
+    return (unsigned)head < COUNT(names) ? names[head] : NULL;
 }

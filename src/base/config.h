@@ -6,6 +6,7 @@
 #ifndef FTH_BASE_CONFIG_H
 #define FTH_BASE_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -14,6 +15,17 @@ typedef enum fth_arch { FTH_ENCDEC, FTH_ENC, FTH_DEC } fth_arch;
 typedef enum fth_share { FTH_SHARE_NONE, FTH_SHARE_DEC, FTH_SHARE_ALL } fth_share;
 typedef enum fth_activation { FTH_RELU, FTH_GELU } fth_activation;
 typedef enum fth_positions { FTH_SINUSOIDAL, FTH_LEARNED } fth_positions;
+typedef enum fth_pool { FTH_POOL_FIRST, FTH_POOL_MEAN } fth_pool;
+
+/* How the input becomes rows (src/front), and what is predicted from the rows (src/head). */
+typedef enum fth_front_id { FTH_FRONT_TEXT, FTH_FRONT_IMAGE, FTH_FRONT_SPEECH } fth_front_id;
+typedef enum fth_head_id {
+    FTH_HEAD_NEXT_TOKEN, /* also of an enc model that names no head */
+    FTH_HEAD_MASKED_TOKEN,
+    FTH_HEAD_CLASS,
+    FTH_HEAD_REGRESSION,
+    FTH_HEAD_TOKEN_CLASS
+} fth_head_id;
 typedef enum fth_option_type { FTH_OPT_NUMBER, FTH_OPT_STRING, FTH_OPT_BOOL } fth_option_type;
 
 enum { FTH_MAX_METHOD_OPTIONS = 16 };
@@ -45,7 +57,16 @@ typedef struct fth_config {
     double encoder_layer_norm_eps, decoder_layer_norm_eps; /* resolved: what each stack uses */
     double dropout, attention_dropout, activation_dropout, word_dropout;
     int32_t bos, pad, eos, unk;
-    int64_t step; /* completed updates */
+    fth_front_id front;
+    fth_head_id head;
+    /* What only some fronts and heads have; 0 in the others. */
+    int32_t classes;                 /* class, token-class */
+    int32_t visual_tokens;           /* masked-token of images */
+    fth_pool pool;                   /* class, regression and images: what stands for a sample */
+    int32_t image_size[2];           /* rows, columns of a picture */
+    int32_t channels, patch;         /* of a picture; a patch has patch x patch points */
+    int32_t features, conv_channels; /* speech: numbers of a frame; of the first convolution */
+    int64_t step;                    /* completed updates */
 } fth_config;
 
 /* A 6-6 encoder-decoder of width 512 without a method: the caller names one. */
@@ -55,13 +76,24 @@ fth_config fth_config_default(void);
  * and the rule. */
 fth_err fth_config_validate(const fth_config *c);
 
-/* The number of logits: tgt_vocab, or src_vocab in a model without a decoder. */
+/* The number of logits: of the head's classes, of the visual tokens, else of the words. */
 int32_t fth_config_output_vocab(const fth_config *c);
+
+/* Patches of a picture, and whether a class token stands before them. */
+int32_t fth_config_patches(const fth_config *c);
+bool fth_config_has_cls(const fth_config *c);
 
 /* The names that config.json and the command line use; NULL outside the enum. */
 const char *fth_arch_name(fth_arch arch);
 const char *fth_share_name(fth_share share);
 const char *fth_activation_name(fth_activation activation);
 const char *fth_positions_name(fth_positions positions);
+const char *fth_pool_name(fth_pool pool);
+const char *fth_front_name(fth_front_id front);
+const char *fth_head_name(fth_head_id head);
+
+/* Whether a model like c has the key: a size or a choice that only some archs, fronts and heads have
+ * (config.json's other keys: false). */
+bool fth_config_has(const fth_config *c, const char *key);
 
 #endif

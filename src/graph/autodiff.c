@@ -81,9 +81,11 @@ static fth_val place_for(backward *w, fth_val v) {
  * read it (and nobody wants to see it), else by an operation of its own. */
 static fth_val through_activation(backward *w, int32_t i, fth_val dy, fth_act act, fth_val saved) {
     int32_t maker = w->g->value[dy].producer;
+    const bool known = act != FTH_ACT_TANH; /* to products */
     fth_op *product = maker >= 0 ? &w->g->op[maker] : NULL;
-    if (product && product->kind == FTH_KIND_linear_dx && product->u.linear.act == FTH_ACT_NONE &&
-        maker == w->g->n_ops - 1 && !is_asked(w, w->g->op[i].out[0])) {
+    if (known && product && product->kind == FTH_KIND_linear_dx &&
+        product->u.linear.act == FTH_ACT_NONE && maker == w->g->n_ops - 1 &&
+        !is_asked(w, w->g->op[i].out[0])) {
         product->u.linear.act = act;
         product->in[LINEAR_DX_SAVED] = saved;
         return dy;
@@ -96,6 +98,12 @@ static fth_val through_activation(backward *w, int32_t i, fth_val dy, fth_act ac
     fth_val dx = fth_graph_like(w->g, dy);
     fth_graph_output(w->g, op, ACT_BWD_DX, dx);
     return dx;
+}
+
+/* What comes from the batch needs no gradient. */
+static bool is_input(const backward *w, fth_val x) {
+    const int32_t maker = w->g->value[x].producer;
+    return maker >= 0 && w->g->op[maker].kind == FTH_KIND_numbers;
 }
 
 static void linear_backward(backward *w, int32_t i) {
@@ -113,9 +121,10 @@ static void linear_backward(backward *w, int32_t i) {
     dw->out[LINEAR_DW_DW] = param_grad(w, f.in[LINEAR_W]);
     dw->out[LINEAR_DW_DB] = param_grad(w, f.in[LINEAR_B]);
 
+    fth_val x = f.in[LINEAR_X];
+    if (is_input(w, x)) return;
     fth_op *op = emit(w, i, FTH_KIND_linear_dx, LINEAR_DX_N_IN, LINEAR_DX_N_OUT);
     if (!op) return;
-    fth_val x = f.in[LINEAR_X];
     op->u.linear.act = FTH_ACT_NONE;
     op->in[LINEAR_DX_DY] = dy;
     op->in[LINEAR_DX_W] = f.in[LINEAR_W];
@@ -338,13 +347,51 @@ static void embed_backward(backward *w, int32_t i) {
         op->out[EMBED_BWD_DPOS] = param_grad(w, f.in[EMBED_POS]);
 }
 
-/* The loss makes its own gradient: no logits need to be kept for it. */
+static void patches_backward(backward *w, int32_t i) {
+    fth_op f = w->g->op[i];
+    fth_val dy = w->grad[f.out[PATCHES_Y]];
+    if (!dy) return;
+    fth_op *op = emit(w, i, FTH_KIND_patches_bwd, PATCHES_BWD_N_IN, PATCHES_BWD_N_OUT);
+    if (!op) return;
+    op->in[PATCHES_BWD_DY] = dy;
+    if (w->g->value[f.in[PATCHES_POS]].storage == FTH_IN_PARAM)
+        op->out[PATCHES_BWD_DPOS] = param_grad(w, f.in[PATCHES_POS]);
+    op->out[PATCHES_BWD_DCLS] = param_grad(w, f.in[PATCHES_CLS]);
+    op->out[PATCHES_BWD_DMASK] = param_grad(w, f.in[PATCHES_MASK]);
+    fth_val dx = fth_graph_like(w->g, f.in[PATCHES_X]);
+    fth_graph_output(w->g, op, PATCHES_BWD_DX, dx);
+    contribute(w, i, f.in[PATCHES_X], dx);
+}
+
+/* pick and mean: one value in, one out, the gradient made from the gradient alone. */
+static void rows_backward(backward *w, int32_t i, fth_kind kind) {
+    fth_op f = w->g->op[i];
+    fth_val dy = w->grad[f.out[0]];
+    if (!dy) return;
+    fth_op *op = emit(w, i, kind, PICK_BWD_N_IN, PICK_BWD_N_OUT);
+    if (!op) return;
+    op->in[PICK_BWD_DY] = dy;
+    fth_val dx = fth_graph_like(w->g, f.in[0]);
+    fth_graph_output(w->g, op, PICK_BWD_DX, dx);
+    contribute(w, i, f.in[0], dx);
+}
+
+/* Losses make their own gradient: no logits need to be kept for it. */
+static void square_backward(backward *w, int32_t i) {
+    fth_val x = w->g->op[i].in[SQUARE_X], dx = fth_graph_like(w->g, x);
+    if (w->g->err != FTH_OK) return;
+    fth_graph_output(w->g, &w->g->op[i], SQUARE_DX, dx);
+    contribute(w, i, x, dx);
+}
+
 static void xent_backward(backward *w, int32_t i) {
-    fth_val x = w->g->op[i].in[XENT_X], dw = param_grad(w, w->g->op[i].in[XENT_W]);
+    const fth_op f = w->g->op[i];
+    fth_val x = f.in[XENT_X], dw = param_grad(w, f.in[XENT_W]), db = param_grad(w, f.in[XENT_B]);
     fth_val dx = fth_graph_like(w->g, x);
     if (w->g->err != FTH_OK) return;
     fth_op *op = &w->g->op[i];
     op->out[XENT_DW] = dw;
+    op->out[XENT_DB] = db;
     fth_graph_output(w->g, op, XENT_DX, dx);
     contribute(w, i, x, dx);
 }
@@ -363,6 +410,11 @@ static void one_backward(backward *w, int32_t i) {
     case FTH_KIND_head_scale: head_scale_backward(w, i); break;
     case FTH_KIND_mix: mix_backward(w, i); break;
     case FTH_KIND_add: add_backward(w, i); break;
+    case FTH_KIND_numbers: break; /* the batch's own */
+    case FTH_KIND_patches: patches_backward(w, i); break;
+    case FTH_KIND_pick: rows_backward(w, i, FTH_KIND_pick_bwd); break;
+    case FTH_KIND_mean: rows_backward(w, i, FTH_KIND_mean_bwd); break;
+    case FTH_KIND_square: square_backward(w, i); break;
     case FTH_KIND_xent: xent_backward(w, i); break;
     case FTH_KIND_watch:
     case FTH_KIND_watch_positions:

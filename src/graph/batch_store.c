@@ -21,8 +21,12 @@ fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_r
         whole &= (s->side[k].pos = malloc(bytes)) != NULL;
         whole &= (s->side[k].targets = malloc(bytes)) != NULL;
         whole &= (s->side[k].order = malloc(bytes)) != NULL;
+        whole &= (s->side[k].sentence = malloc(bytes)) != NULL;
         whole &= (s->side[k].offsets = calloc((size_t)max_sent + 1, sizeof(int32_t))) != NULL;
     }
+    const size_t picked = sizeof(int32_t) * (size_t)(src_rows + 1);
+    whole &= (s->picked = malloc(picked)) && (s->picked_ids = malloc(picked));
+    whole &= (s->number_offsets = calloc((size_t)max_sent + 1, sizeof(int32_t))) != NULL;
     if (whole) return FTH_OK;
     fth_batch_store_fini(s);
     return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d tokens", larger);
@@ -38,11 +42,15 @@ int64_t fth_batch_store_bytes(int32_t src_rows, int32_t tgt_rows, int32_t max_se
 void fth_batch_store_fini(fth_batch_store *s) {
     free(s->counts);
     free(s->temp);
+    free(s->picked);
+    free(s->picked_ids);
+    free(s->number_offsets);
     for (int k = 0; k < 2; k++) {
         free(s->side[k].ids);
         free(s->side[k].pos);
         free(s->side[k].targets);
         free(s->side[k].order);
+        free(s->side[k].sentence);
         free(s->side[k].offsets);
     }
     memset(s, 0, sizeof *s);
@@ -65,31 +73,62 @@ static void sort_pass(fth_batch_store *s, const int32_t *ids, int shift, const i
     }
 }
 
+/* The rows of the source that have a target. */
+static void pick_targets(fth_batch_store *s) {
+    const fth_packed_side *src = &s->batch.side[FTH_SRC];
+    int32_t n = 0;
+    for (int32_t r = 0; src->targets && r < src->rows; r++) {
+        if (src->targets[r] < 0) continue;
+        s->picked[n] = r;
+        s->picked_ids[n++] = src->targets[r];
+    }
+    s->batch.n_picked = n;
+    s->batch.picked = s->picked;
+    s->batch.picked_ids = s->picked_ids;
+}
+
+static fth_err check_rows(int32_t rows, const int32_t *ids, int32_t vocab, const int32_t *targets,
+                          int32_t classes) {
+    for (int32_t r = 0; r < rows; r++) {
+        if (ids && (ids[r] < 0 || ids[r] >= vocab))
+            return fth_fail(FTH_BAD_INPUT,
+                            "token %d of the batch: id %d is outside of the vocabulary of %d", r,
+                            ids[r], vocab);
+        if (targets && targets[r] >= classes)
+            return fth_fail(FTH_BAD_INPUT,
+                            "target %d of the batch: id %d is outside of the vocabulary of %d", r,
+                            targets[r], classes);
+    }
+    return FTH_OK;
+}
+
 fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
                              const int32_t *offsets, const int32_t *ids, const int32_t *targets,
                              int32_t vocab) {
+    return fth_batch_store_rows(s, side, n_sent, offsets, ids, vocab, targets, vocab);
+}
+
+fth_err fth_batch_store_rows(fth_batch_store *s, fth_side side, int32_t n_sent,
+                             const int32_t *offsets, const int32_t *ids, int32_t vocab,
+                             const int32_t *targets, int32_t classes) {
     int32_t rows = offsets[n_sent], longest = 0;
     if (n_sent > s->max_sent || rows > s->max_rows[side])
         return fth_fail(FTH_FAILED,
                         "a batch of %d sentences and %d tokens does not fit into %d, %d", n_sent,
                         rows, s->max_sent, s->max_rows[side]);
-    for (int32_t r = 0; r < rows; r++) {
-        if (ids[r] < 0 || ids[r] >= vocab)
-            return fth_fail(FTH_BAD_INPUT,
-                            "token %d of the batch: id %d is outside of the vocabulary of %d", r,
-                            ids[r], vocab);
-        if (targets && targets[r] >= vocab)
-            return fth_fail(FTH_BAD_INPUT,
-                            "target %d of the batch: id %d is outside of the vocabulary of %d", r,
-                            targets[r], vocab);
-    }
-    memcpy(s->side[side].ids, ids, sizeof *ids * (size_t)rows);
+    FTH_TRY(check_rows(rows, ids, vocab, targets, classes));
+    if (ids) memcpy(s->side[side].ids, ids, sizeof *ids * (size_t)rows);
+    if (!ids) memset(s->side[side].ids, 0, sizeof *ids * (size_t)rows);
+    ids = s->side[side].ids;
     memcpy(s->side[side].offsets, offsets, sizeof *offsets * (size_t)(n_sent + 1));
     if (targets) memcpy(s->side[side].targets, targets, sizeof *targets * (size_t)rows);
     for (int32_t i = 0; i < n_sent; i++) {
         int32_t length = offsets[i + 1] - offsets[i];
         if (length > longest) longest = length;
-        for (int32_t k = 0; k < length; k++) s->side[side].pos[offsets[i] + k] = k;
+        for (int32_t k = 0; k < length; k++) {
+            s->side[side].pos[offsets[i] + k] = k;
+            s->side[side].sentence[offsets[i] + k] = i;
+        }
     }
     if (vocab > RADIX) {
         sort_pass(s, ids, 0, NULL, s->temp, rows);
@@ -104,6 +143,23 @@ fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
                                             .pos = s->side[side].pos,
                                             .targets = targets ? s->side[side].targets : NULL,
                                             .offsets = s->side[side].offsets,
-                                            .order = s->side[side].order};
+                                            .order = s->side[side].order,
+                                            .sentence = s->side[side].sentence};
+    if (side == FTH_SRC) pick_targets(s);
     return FTH_OK;
+}
+
+fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
+                                const float *data, const int32_t *masked) {
+    if (n_sent > s->max_sent)
+        return fth_fail(FTH_FAILED, "a batch of %d sentences does not fit into %d", n_sent,
+                        s->max_sent);
+    for (int32_t i = 0; i <= n_sent; i++) s->number_offsets[i] = i * rows;
+    s->batch.input = (fth_packed_numbers){n_sent * rows, width, data, s->number_offsets, masked};
+    return FTH_OK;
+}
+
+void fth_batch_store_labels(fth_batch_store *s, const int32_t *labels, const float *values) {
+    s->batch.labels = labels;
+    s->batch.values = values;
 }

@@ -144,6 +144,39 @@ fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val position
     return v;
 }
 
+/* A new value of the arena with rows of the batch. */
+static fth_val rows_of_batch(fth_builder *b, fth_extent extent, int64_t width) {
+    return fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_ARENA,
+                                                 .class = FTH_REAL,
+                                                 .extent = extent,
+                                                 .width = (int32_t)width,
+                                                 .producer = -1});
+}
+
+fth_val fth_numbers_in(fth_builder *b, int64_t width) {
+    fth_op *op = add_op(b, FTH_KIND_numbers, NUMBERS_N_IN, NUMBERS_N_OUT);
+    if (!op) return 0;
+    fth_val x = rows_of_batch(b, FTH_ROWS_INPUT, width);
+    fth_graph_output(b->graph, op, NUMBERS_X, x);
+    return broken(b) ? 0 : x;
+}
+
+fth_val fth_patches(fth_builder *b, fth_val x, fth_val positions, fth_val cls, fth_val mask,
+                    bool with_dropout) {
+    fth_drop drop = with_dropout ? drop_of(b, b->config->dropout) : (fth_drop){0};
+    fth_op *op = add_op(b, FTH_KIND_patches, PATCHES_N_IN, PATCHES_N_OUT);
+    if (!op) return 0;
+    op->u.patches.drop = drop;
+    op->u.patches.cls = cls != 0;
+    op->in[PATCHES_X] = x;
+    op->in[PATCHES_POS] = positions;
+    op->in[PATCHES_CLS] = cls;
+    op->in[PATCHES_MASK] = mask;
+    fth_val y = rows_of_batch(b, FTH_ROWS_SRC, b->config->d_model);
+    fth_graph_output(b->graph, op, PATCHES_Y, y);
+    return broken(b) ? 0 : y;
+}
+
 fth_val fth_linear(fth_builder *b, fth_val x, fth_val weight, fth_val bias, fth_act act) {
     fth_op *op = add_op(b, FTH_KIND_linear, LINEAR_N_IN, LINEAR_N_OUT);
     if (!op) return 0;
@@ -356,26 +389,62 @@ fth_val fth_norm(fth_builder *b, fth_val x, fth_norm_params norm) {
     return broken(b) ? 0 : y;
 }
 
+/* ---- rows ---- */
+
+fth_val fth_pick_rows(fth_builder *b, fth_val x, fth_pick what) {
+    fth_op *op = add_op(b, FTH_KIND_pick, PICK_N_IN, PICK_N_OUT);
+    if (!op) return 0;
+    op->u.pick.what = what;
+    op->in[PICK_X] = x;
+    fth_val y = rows_of_batch(b, what == FTH_PICK_FIRST ? FTH_ROWS_SENTENCES : FTH_ROWS_PICKED,
+                              value_of(b, x)->width);
+    fth_graph_output(b->graph, op, PICK_Y, y);
+    return broken(b) ? 0 : y;
+}
+
+fth_val fth_mean_rows(fth_builder *b, fth_val x) {
+    fth_op *op = add_op(b, FTH_KIND_mean, MEAN_N_IN, MEAN_N_OUT);
+    if (!op) return 0;
+    op->in[MEAN_X] = x;
+    fth_val y = rows_of_batch(b, FTH_ROWS_SENTENCES, value_of(b, x)->width);
+    fth_graph_output(b->graph, op, MEAN_Y, y);
+    return broken(b) ? 0 : y;
+}
+
 /* ---- loss, choice, constants ---- */
 
-fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, double smoothing,
-                  bool per_token) {
+static fth_val loss_sums(fth_builder *b) {
+    return fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_ARENA,
+                                                 .class = FTH_FULL,
+                                                 .extent = FTH_ROWS_FIXED,
+                                                 .rows = 1,
+                                                 .width = 2,
+                                                 .keep = true,
+                                                 .producer = -1});
+}
+
+fth_loss fth_square(fth_builder *b, fth_val x) {
+    fth_loss loss = {0};
+    fth_op *op = add_op(b, FTH_KIND_square, SQUARE_N_IN, SQUARE_N_OUT);
+    if (!op) return loss;
+    op->in[SQUARE_X] = x;
+    loss.sums = loss_sums(b);
+    fth_graph_output(b->graph, op, SQUARE_LOSS, loss.sums);
+    return loss;
+}
+
+fth_loss fth_xent(fth_builder *b, fth_val x, fth_val weight, fth_val bias, double smoothing,
+                  bool per_row) {
     fth_loss loss = {0};
     fth_op *op = add_op(b, FTH_KIND_xent, XENT_N_IN, XENT_N_OUT);
     if (!op) return loss;
-    op->u.xent.side = side;
     op->u.xent.smoothing = smoothing;
     op->in[XENT_X] = x;
     op->in[XENT_W] = weight;
-    loss.sums = fth_graph_value(b->graph, (fth_value){.storage = FTH_IN_ARENA,
-                                                      .class = FTH_FULL,
-                                                      .extent = FTH_ROWS_FIXED,
-                                                      .rows = 1,
-                                                      .width = 2,
-                                                      .keep = true,
-                                                      .producer = -1});
+    op->in[XENT_B] = bias;
+    loss.sums = loss_sums(b);
     fth_graph_output(b->graph, op, XENT_LOSS, loss.sums);
-    if (per_token) {
+    if (per_row) {
         loss.token_nll = rows_like(b, x, 1, FTH_FULL);
         fth_graph_output(b->graph, op, XENT_NLL, loss.token_nll);
         fth_keep(b, loss.token_nll);

@@ -74,6 +74,11 @@ fth_norm_params fth_norm_at(fth_builder *b, int64_t width, const char *suffix);
 
 /* sqrt(d) table[token] + positions, with the word dropout of config; `drop`: with its dropout too. */
 fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions, bool drop);
+/* The batch's rows of numbers. */
+fth_val fth_numbers_in(fth_builder *b, int64_t width);
+/* Rows of the source from rows of patches; cls and mask may be 0; `drop` as in fth_embed. */
+fth_val fth_patches(fth_builder *b, fth_val x, fth_val positions, fth_val cls, fth_val mask,
+                    bool drop);
 fth_val fth_linear(fth_builder *b, fth_val x, fth_val weight, fth_val bias, fth_act act);
 fth_val fth_columns(fth_builder *b, fth_val x, int column, int width);
 /* scores: where the stored scores go, NULL when the specification carries none. */
@@ -104,13 +109,20 @@ fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val bra
 /* r x + y, without a dropout */
 fth_val fth_add(fth_builder *b, fth_coef r, fth_val x, fth_val y);
 
+/* Rows of the source: the first of every sentence, those with a target, the mean of every sentence. */
+fth_val fth_pick_rows(fth_builder *b, fth_val x, fth_pick what);
+fth_val fth_mean_rows(fth_builder *b, fth_val x);
+
 /* What the loss operation makes. */
 typedef struct fth_loss {
     fth_val sums;      /* [1, 2] loss and nll, kept */
     fth_val token_nll; /* [R, 1], kept; 0 unless asked for */
 } fth_loss;
-fth_loss fth_xent(fth_builder *b, fth_side side, fth_val x, fth_val weight, double smoothing,
-                  bool per_token);
+/* Cross entropy of x W^T + bias (0: none) against the targets of x's rows. */
+fth_loss fth_xent(fth_builder *b, fth_val x, fth_val weight, fth_val bias, double smoothing,
+                  bool per_row);
+/* Squared distance of x [sentences, 1] from the values of the sentences. */
+fth_loss fth_square(fth_builder *b, fth_val x);
 
 /* The k best of every row of logits, kept: see TOP_Y in op.h. */
 fth_val fth_top(fth_builder *b, fth_val logits, int k);

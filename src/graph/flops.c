@@ -4,8 +4,14 @@
 
 static double rows_of(const fth_graph *g, const fth_batch *batch, fth_val v) {
     const fth_value *value = &g->value[v];
-    if (value->extent == FTH_ROWS_FIXED) return (double)value->rows;
-    return batch->side[value->extent == FTH_ROWS_SRC ? FTH_SRC : FTH_TGT].rows;
+    switch (value->extent) {
+    case FTH_ROWS_SRC: return batch->side[FTH_SRC].rows;
+    case FTH_ROWS_TGT: return batch->side[FTH_TGT].rows;
+    case FTH_ROWS_SENTENCES: return batch->n_sent;
+    case FTH_ROWS_PICKED: return batch->n_picked;
+    case FTH_ROWS_INPUT: return batch->input.rows;
+    default: return (double)value->rows;
+    }
 }
 
 /* Pairs of a query and a key, summed over sentences. */

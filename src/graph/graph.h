@@ -16,13 +16,22 @@ typedef int32_t fth_val;
 typedef enum fth_stack { FTH_ENCODER, FTH_DECODER, FTH_NO_STACK } fth_stack;
 typedef enum fth_sub { FTH_SELF, FTH_CROSS, FTH_FFN, FTH_NO_SUB } fth_sub;
 typedef enum fth_side { FTH_SRC, FTH_TGT } fth_side;
-typedef enum fth_act { FTH_ACT_NONE, FTH_ACT_RELU, FTH_ACT_GELU } fth_act;
+/* TANH: in operations activation and activation_bwd alone. */
+typedef enum fth_act { FTH_ACT_NONE, FTH_ACT_RELU, FTH_ACT_GELU, FTH_ACT_TANH } fth_act;
+/* Which rows of the source a pick takes. */
+typedef enum fth_pick {
+    FTH_PICK_FIRST,  /* the first of every sentence */
+    FTH_PICK_TARGETS /* those with a target */
+} fth_pick;
 
 /* What a value's number of rows is. All but FIXED are known only when a batch comes; the plan
  * works with their capacity. */
 typedef enum fth_extent {
     FTH_ROWS_SRC,         /* source tokens of the batch */
     FTH_ROWS_TGT,         /* target tokens of the batch (generation: live hypotheses) */
+    FTH_ROWS_SENTENCES,   /* one for each sentence */
+    FTH_ROWS_PICKED,      /* source rows with a target */
+    FTH_ROWS_INPUT,       /* rows of numbers: patches, frames */
     FTH_ROWS_SRC_PAIRS,   /* sum over sentences of source length squared */
     FTH_ROWS_TGT_PAIRS,   /* sum of target length squared (generation: sum of history lengths) */
     FTH_ROWS_CROSS_PAIRS, /* sum of target length times source length */
@@ -143,9 +152,15 @@ typedef struct fth_op {
             int32_t heads;
         } head_scale;
         struct {
-            fth_side side;
             double smoothing;
-        } xent;
+        } xent; /* the targets are those of its rows: of tokens, sentences, or picked rows */
+        struct {
+            fth_pick what;
+        } pick;
+        struct {
+            fth_drop drop;
+            bool cls; /* a sentence's first row is the class token */
+        } patches;
         struct {
             fth_watch_what what;
             fth_coef r, a; /* ratio */

@@ -19,6 +19,26 @@ enum {               /* embed_bwd */
        EMBED_BWD_DPOS,       /* [max_positions, d] grad, opt */
        EMBED_BWD_N_OUT
 };
+enum { NUMBERS_N_IN, NUMBERS_X = 0, NUMBERS_N_OUT }; /* numbers: X [rows of numbers, width] */
+enum {              /* patches: row k of a sentence stands at position k; with a class token patch k
+                        is its row k + 1 */
+       PATCHES_X,   /* [rows of numbers, d] */
+       PATCHES_POS, /* [max_positions, d] parameter or constant */
+       PATCHES_CLS, /* [1, d] parameter, opt: present with u.patches.cls */
+       PATCHES_MASK, /* [1, d] parameter, opt: stands where batch.input.masked says so */
+       PATCHES_N_IN,
+       PATCHES_Y = 0, /* [R, d] source rows */
+       PATCHES_N_OUT
+};
+enum {                 /* patches_bwd */
+       PATCHES_BWD_DY, /* [R, d] */
+       PATCHES_BWD_N_IN,
+       PATCHES_BWD_DX = 0, /* [rows of numbers, d]; 0 where the mask token stood */
+       PATCHES_BWD_DPOS,   /* [max_positions, d] grad, opt */
+       PATCHES_BWD_DCLS,   /* [1, d] grad, opt */
+       PATCHES_BWD_DMASK,  /* [1, d] grad, opt */
+       PATCHES_BWD_N_OUT
+};
 enum {           /* linear */
        LINEAR_X, /* [R, k] */
        LINEAR_W, /* [n, k] parameter */
@@ -162,15 +182,33 @@ enum { MIX_W, MIX_X0, MIX_Y = 0 };
  * place with dx_i; out = {dW, dx_0 .. dx_{k-1}}. k = (n_in - 2) / 2. */
 enum { MIX_BWD_DY, MIX_BWD_W, MIX_BWD_X0, MIX_BWD_DW = 0, MIX_BWD_DX0 };
 enum { ADD_A, ADD_B, ADD_N_IN, ADD_Y = 0, ADD_N_OUT }; /* y may share its place with a */
-enum { /* xent: targets are batch.tgt_out or batch.src_out; a negative target carries no loss */
+enum {
+    PICK_X,
+    PICK_N_IN,
+    PICK_Y = 0,
+    PICK_N_OUT
+}; /* X [source rows, d], Y [sentences or picked, d] */
+enum { PICK_BWD_DY, PICK_BWD_N_IN, PICK_BWD_DX = 0, PICK_BWD_N_OUT };
+enum { MEAN_X, MEAN_N_IN, MEAN_Y = 0, MEAN_N_OUT }; /* X [source rows, d], Y [sentences, d] */
+enum { MEAN_BWD_DY, MEAN_BWD_N_IN, MEAN_BWD_DX = 0, MEAN_BWD_N_OUT };
+enum { /* xent: targets are those of x's rows (fth_targets_of); a negative target carries no loss */
        XENT_X, /* [R, d] */
        XENT_W, /* [V, d] parameter */
+       XENT_B, /* [1, V] parameter, opt */
        XENT_N_IN,
        XENT_LOSS = 0, /* [1, 2] full: sums over the batch of loss and nll */
        XENT_NLL,      /* [R, 1] full, opt: nll of every row, 0 where there is no target */
        XENT_DX,       /* [R, d] opt: gradient of loss * step.loss_scale */
        XENT_DW,       /* [V, d] grad, opt */
+       XENT_DB,       /* [1, V] grad, opt: present with XENT_B and a gradient */
        XENT_N_OUT
+};
+enum {           /* square: against batch.values */
+       SQUARE_X, /* [sentences, 1] */
+       SQUARE_N_IN,
+       SQUARE_LOSS = 0, /* [1, 2] full: sum over the batch, twice */
+       SQUARE_DX,       /* [sentences, 1] opt: gradient of loss * step.loss_scale */
+       SQUARE_N_OUT
 };
 enum {        /* top: a row is a hypothesis, its columns are the words that may come next */
        TOP_X, /* [R, V] logits */

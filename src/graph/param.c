@@ -9,7 +9,8 @@ const char *fth_role_name(fth_role role) {
     static const char *const names[] = {
         "embedding",     "positions",   "output",       "query",      "key",       "value",
         "attn_out",      "ffn_in",      "ffn_out",      "query_bias", "key_bias",  "value_bias",
-        "attn_out_bias", "ffn_in_bias", "ffn_out_bias", "norm_gain",  "norm_bias", "extra"};
+        "attn_out_bias", "ffn_in_bias", "ffn_out_bias", "norm_gain",  "norm_bias", "front",
+        "front_bias",    "token",       "head",         "head_bias",  "extra"};
     return names[role];
 }
 

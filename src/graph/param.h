@@ -24,6 +24,11 @@ typedef enum fth_role {
     FTH_ROLE_FC2_BIAS,
     FTH_ROLE_GAIN, /* of a layer norm */
     FTH_ROLE_NORM_BIAS,
+    FTH_ROLE_FRONT, /* matrices of a front and of a head, and their biases */
+    FTH_ROLE_FRONT_BIAS,
+    FTH_ROLE_TOKEN, /* rows that stand for themselves: class token, mask token */
+    FTH_ROLE_HEAD,
+    FTH_ROLE_HEAD_BIAS,
     FTH_ROLE_EXTRA /* what only one method has */
 } fth_role;
 
@@ -44,6 +49,20 @@ typedef struct fth_init {
     double gain;  /* of the Xavier rules */
     double value; /* CONST: the value; NORMAL: the standard deviation */
 } fth_init;
+
+/* Rules of initialisation, METHODS A.8. */
+static inline fth_init fth_xavier_uniform(double gain) {
+    return (fth_init){.rule = FTH_INIT_XAVIER_UNIFORM, .gain = gain};
+}
+static inline fth_init fth_xavier_normal(double gain) {
+    return (fth_init){.rule = FTH_INIT_XAVIER_NORMAL, .gain = gain};
+}
+static inline fth_init fth_init_const(double value) {
+    return (fth_init){.rule = FTH_INIT_CONST, .value = value};
+}
+static inline fth_init fth_init_normal(double deviation) {
+    return (fth_init){.rule = FTH_INIT_NORMAL, .value = deviation};
+}
 
 typedef struct fth_param {
     const char *name; /* CONTRACTS 1.2 */
@@ -84,8 +103,8 @@ static inline int64_t fth_param_size(const fth_param *p) {
 
 /* Matrices that enter products: kept in the precision of activations. */
 static inline bool fth_role_is_matrix(fth_role role) {
-    return role == FTH_ROLE_EMBED || role == FTH_ROLE_OUTPUT ||
-           (role >= FTH_ROLE_Q && role <= FTH_ROLE_FC2);
+    return role == FTH_ROLE_EMBED || role == FTH_ROLE_OUTPUT || role == FTH_ROLE_FRONT ||
+           role == FTH_ROLE_HEAD || (role >= FTH_ROLE_Q && role <= FTH_ROLE_FC2);
 }
 
 /* W_q W_k W_v W_o W_1 W_2 and their biases. */

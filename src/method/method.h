@@ -161,16 +161,6 @@ static inline int32_t fth_stack_branches(const fth_config *c, fth_stack stack) {
     return fth_stack_layers(c, stack) * (crossed ? 3 : 2);
 }
 
-/* Rules of initialisation, METHODS A.8. */
-static inline fth_init fth_xavier_uniform(double gain) {
-    return (fth_init){.rule = FTH_INIT_XAVIER_UNIFORM, .gain = gain};
-}
-static inline fth_init fth_xavier_normal(double gain) {
-    return (fth_init){.rule = FTH_INIT_XAVIER_NORMAL, .gain = gain};
-}
-static inline fth_init fth_init_const(double value) {
-    return (fth_init){.rule = FTH_INIT_CONST, .value = value};
-}
 /* The same draw, multiplied. */
 static inline fth_init fth_init_scaled(fth_init init, double factor) {
     init.gain *= factor;

@@ -18,10 +18,6 @@ typedef struct fth_build {
     fth_val *memory; /* [decoder_layers] */
 } fth_build;
 
-/* embedding.c: x_0 of a stack; the matrix that makes logits. */
-fth_val fth_build_embedding(fth_build *w, fth_stack stack);
-fth_val fth_build_output_weight(fth_build *w);
-
 /* attention.c, ffn.c: the branch of a sub-layer, before D. `x` has gone through the method's pre. */
 fth_val fth_build_attention(fth_build *w, const fth_site *s, fth_val x, fth_val memory);
 fth_val fth_build_ffn(fth_build *w, const fth_site *s, fth_val x);

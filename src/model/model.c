@@ -5,6 +5,8 @@
 
 #include "base/hash.h"
 #include "base/philox.h"
+#include "front/front.h"
+#include "head/head.h"
 #include "model/build.h"
 
 static fth_build new_build(const fth_model *m, fth_graph *graph) {
@@ -127,7 +129,8 @@ fth_err fth_model_graph(const fth_model *m, const fth_graph_spec *spec, fth_grap
     b->keep_bits = spec->keep_bits;
     w.taps = spec->taps;
     if (w.taps) FTH_TRY(fth_taps_begin(w.taps, &m->config, b));
-    *out = (fth_outputs){.side = m->config.arch == FTH_ENC ? FTH_SRC : FTH_TGT};
+    *out = (fth_outputs){.side = m->config.arch == FTH_ENC ? FTH_SRC : FTH_TGT,
+                         .rows = fth_head_rows(&m->config)};
     fth_val x = 0;
     if (m->config.arch != FTH_DEC)
         x = out->hidden[FTH_ENCODER] = fth_build_stack(&w, FTH_ENCODER, 0);
@@ -136,14 +139,12 @@ fth_err fth_model_graph(const fth_model *m, const fth_graph_spec *spec, fth_grap
     for (int s = 0; s < 2 && spec->hidden; s++)
         if (out->hidden[s]) fth_keep(b, out->hidden[s]);
     b->stack = FTH_NO_STACK;
-    fth_val weight = fth_build_output_weight(&w);
-    if (spec->logits) {
-        out->logits = fth_linear(b, x, weight, 0, FTH_ACT_NONE);
-        fth_keep(b, out->logits);
-    }
-    fth_loss loss = fth_xent(b, out->side, x, weight, spec->smoothing, spec->token_nll);
-    out->loss = loss.sums;
-    out->token_nll = loss.token_nll;
+    const fth_head_spec wanted = {spec->logits, spec->token_nll, spec->smoothing};
+    fth_head_outputs made = {0};
+    fth_head_of(&m->config)->build(b, &wanted, x, &made);
+    out->logits = made.logits;
+    out->loss = made.loss.sums;
+    out->token_nll = made.loss.token_nll;
     if (w.taps && graph->err == FTH_OK)
         graph->err = fth_taps_norms(w.taps, graph, &m->config, w.method, &m->params);
     fth_err err = spec->backward ? fth_backward(b) : graph->err;
@@ -174,7 +175,7 @@ fth_err fth_model_step_graph(const fth_model *m, int64_t slots, int64_t src_capa
     if (!out->memory) return fth_fail(FTH_NO_MEMORY, "no memory for a graph");
     fth_val x = fth_build_stack(&w, FTH_DECODER, 0);
     w.b.stack = FTH_NO_STACK;
-    out->logits = fth_linear(&w.b, x, fth_build_output_weight(&w), 0, FTH_ACT_NONE);
+    out->logits = fth_linear(&w.b, x, fth_front_output(&w.b), 0, FTH_ACT_NONE);
     fth_keep(&w.b, out->logits);
     return out->graph.err;
 }

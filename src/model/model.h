@@ -30,19 +30,20 @@ typedef struct fth_graph_spec {
     bool dropout;     /* the dropouts of the configuration are on */
     bool keep_bits;   /* joins save for the backward what their dropout has kept */
     bool hidden;      /* keep the outputs of the stacks */
-    bool logits;      /* make and keep the logits of every target row */
-    bool token_nll;   /* keep the nll of every target row */
+    bool logits;      /* make and keep the logits of every row of the loss */
+    bool token_nll;   /* keep the nll of every row of the loss */
     double smoothing; /* label smoothing */
     fth_taps *taps;   /* where to write down which value is which; NULL: nowhere */
 } fth_graph_spec;
 
 typedef struct fth_outputs {
     fth_val loss;      /* [1, 2] sums of loss and nll */
-    fth_val token_nll; /* [R, 1] */
-    fth_val logits;    /* [R, V] */
+    fth_val token_nll; /* [rows of the loss, 1] */
+    fth_val logits;    /* [rows of the loss, V] */
     fth_val hidden[2]; /* by fth_stack: [R, d] output of the stack */
     fth_val updates;   /* what updates inside of the graph sum up (inline_update.h) */
     fth_side side;     /* the side that carries the loss */
+    fth_extent rows;   /* of the loss */
 } fth_outputs;
 
 /* graph is initialised by the call; the caller hands it to fth_program_new. */

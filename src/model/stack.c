@@ -1,5 +1,6 @@
 /* stack.c: one primitive for all methods (METHODS B.0):
  * x <- POST(r x + a D(G(PRE(x))) + e), sub-layer by sub-layer. */
+#include "front/front.h"
 #include "model/build.h"
 
 static fth_norm_params site_norm(fth_build *w, fth_sub sub) {
@@ -49,6 +50,17 @@ static fth_val top(fth_build *w, const fth_site *s, fth_val x) {
     return fth_norm(&w->b, x, fth_norm_at(&w->b, w->config->d_model, "layer_norm"));
 }
 
+/* x_0, with the layer norm that some methods have before its dropout. */
+static fth_val start(fth_build *w, fth_stack stack) {
+    const fth_config *c = w->config;
+    fth_builder *b = &w->b;
+    const char *norm = w->method->embed_norm ? w->method->embed_norm(w->state) : NULL;
+    fth_val x =
+        stack == FTH_ENCODER ? fth_front_of(c)->rows(b, !norm) : fth_front_words(b, stack, !norm);
+    if (!norm) return x;
+    return fth_dropout(b, fth_norm(b, x, fth_norm_at(b, c->d_model, norm)), c->dropout);
+}
+
 fth_val fth_build_stack(fth_build *w, fth_stack stack, fth_val memory) {
     fth_builder *b = &w->b;
     fth_site s = {.config = w->config,
@@ -65,7 +77,7 @@ fth_val fth_build_stack(fth_build *w, fth_stack stack, fth_val memory) {
             return 0;
         }
     }
-    fth_val x = fth_build_embedding(w, stack);
+    fth_val x = start(w, stack);
     if (w->taps) w->taps->embed[stack] = x;
     for (s.layer = 0; s.layer < s.layers && b->graph->err == FTH_OK; s.layer++) {
         b->layer = s.layer;

@@ -5,6 +5,7 @@
 
 #include "data/folder.h"
 #include "data/shuffle.h"
+#include "head/head.h"
 #include "store/safetensors.h"
 #include "train/fits.h"
 #include "train/trainer.h"
@@ -38,7 +39,7 @@ fth_err fth_probe_set_read(fth_probe_set *s, const char *path, const fth_config 
             int32_t rows = rows_of(s, (fth_side)side, i, end_of(s, i));
             if (rows > most[side]) most[side] = rows;
         }
-    s->targets = fth_batch_targets(b, s->side);
+    s->targets = fth_batch_targets(b, fth_head_rows(c));
     fth_err err = fth_batch_store_init(&s->part, most[0], most[1], b->n_sent);
     if (err != FTH_OK) fth_probe_set_fini(s);
     return err;

@@ -21,7 +21,7 @@ void fth_nonfinite_text(const fth_nonfinite *n, char *where, size_t size) {
 fth_err fth_health_first_nonfinite(fth_trainer *t, int64_t update, const fth_batch *batch,
                                    fth_nonfinite *out) {
     fth_step step = {.seed = t->recipe.seed, .update = (uint32_t)update};
-    int64_t tokens = fth_batch_targets(batch, t->outputs.side);
+    int64_t tokens = fth_batch_targets(batch, t->outputs.rows);
     step.loss_scale = tokens ? 1.0 / (double)tokens : 0;
     fth_method_step(&t->model->method, update, step.slots);
     int32_t at;

@@ -21,52 +21,67 @@ NAME_OF(arch)
 NAME_OF(share)
 NAME_OF(activation)
 NAME_OF(positions)
+NAME_OF(pool)
 
-#define ENCODER (1u << FTH_ENCDEC | 1u << FTH_ENC)
-#define DECODER (1u << FTH_ENCDEC | 1u << FTH_DEC)
-#define ANY     (ENCODER | DECODER)
+static const char *name_of_front(int value) {
+    return fth_front_name((fth_front_id)value);
+}
 
-typedef enum key_type { CONSTANT, METHOD, OPTIONS, CHOICE, INT32, INT64, REAL } key_type;
+static const char *name_of_head(int value) {
+    return fth_head_name((fth_head_id)value);
+}
+
+typedef enum key_type { CONSTANT, METHOD, OPTIONS, CHOICE, INT32, PAIR, INT64, REAL } key_type;
 
 #define AT(field) offsetof(fth_config, field)
 
-/* In the order in which the file is written; arch comes before the keys that depend on it. */
+/* In the order in which the file is written; arch, front and head come before the keys that depend on
+ * them (fth_config_has). An optional choice that is left out is the first of its list. */
 static const struct key_row {
     const char *key;
     key_type type;
-    size_t offset;  /* of the field; unused by CONSTANT */
-    unsigned archs; /* bit set of the archs that have the key */
+    size_t offset; /* of the field; unused by CONSTANT */
     int optional;
     const char *(*name)(int value); /* CHOICE: the word for a value */
 } keys[] = {
-    {"format", CONSTANT, 0, ANY, 0, NULL},
-    {"version", CONSTANT, 0, ANY, 0, NULL},
-    {"arch", CHOICE, AT(arch), ANY, 0, name_of_arch},
-    {"method", METHOD, AT(method), ANY, 0, NULL},
-    {"method_options", OPTIONS, AT(options), ANY, 1, NULL},
-    {"encoder_layers", INT32, AT(encoder_layers), ENCODER, 0, NULL},
-    {"decoder_layers", INT32, AT(decoder_layers), DECODER, 0, NULL},
-    {"d_model", INT32, AT(d_model), ANY, 0, NULL},
-    {"ffn_dim", INT32, AT(ffn_dim), ANY, 0, NULL},
-    {"heads", INT32, AT(heads), ANY, 0, NULL},
-    {"src_vocab", INT32, AT(src_vocab), ENCODER, 0, NULL},
-    {"tgt_vocab", INT32, AT(tgt_vocab), DECODER, 0, NULL},
-    {"share", CHOICE, AT(share), ANY, 0, name_of_share},
-    {"activation", CHOICE, AT(activation), ANY, 0, name_of_activation},
-    {"positions", CHOICE, AT(positions), ANY, 0, name_of_positions},
-    {"max_positions", INT32, AT(max_positions), ANY, 0, NULL},
-    {"layer_norm_eps", REAL, AT(layer_norm_eps), ANY, 0, NULL},
-    {"encoder_layer_norm_eps", REAL, AT(encoder_layer_norm_eps), ENCODER, 1, NULL},
-    {"decoder_layer_norm_eps", REAL, AT(decoder_layer_norm_eps), DECODER, 1, NULL},
-    {"dropout", REAL, AT(dropout), ANY, 0, NULL},
-    {"attention_dropout", REAL, AT(attention_dropout), ANY, 0, NULL},
-    {"activation_dropout", REAL, AT(activation_dropout), ANY, 0, NULL},
-    {"word_dropout", REAL, AT(word_dropout), ANY, 0, NULL},
-    {"bos", INT32, AT(bos), ANY, 0, NULL},
-    {"pad", INT32, AT(pad), ANY, 0, NULL},
-    {"eos", INT32, AT(eos), ANY, 0, NULL},
-    {"unk", INT32, AT(unk), ANY, 0, NULL},
-    {"step", INT64, AT(step), ANY, 0, NULL},
+    {"format", CONSTANT, 0, 0, NULL},
+    {"version", CONSTANT, 0, 0, NULL},
+    {"arch", CHOICE, AT(arch), 0, name_of_arch},
+    {"front", CHOICE, AT(front), 1, name_of_front},
+    {"head", CHOICE, AT(head), 1, name_of_head},
+    {"method", METHOD, AT(method), 0, NULL},
+    {"method_options", OPTIONS, AT(options), 1, NULL},
+    {"encoder_layers", INT32, AT(encoder_layers), 0, NULL},
+    {"decoder_layers", INT32, AT(decoder_layers), 0, NULL},
+    {"d_model", INT32, AT(d_model), 0, NULL},
+    {"ffn_dim", INT32, AT(ffn_dim), 0, NULL},
+    {"heads", INT32, AT(heads), 0, NULL},
+    {"src_vocab", INT32, AT(src_vocab), 0, NULL},
+    {"tgt_vocab", INT32, AT(tgt_vocab), 0, NULL},
+    {"share", CHOICE, AT(share), 0, name_of_share},
+    {"image_size", PAIR, AT(image_size), 0, NULL},
+    {"channels", INT32, AT(channels), 0, NULL},
+    {"patch", INT32, AT(patch), 0, NULL},
+    {"visual_tokens", INT32, AT(visual_tokens), 0, NULL},
+    {"features", INT32, AT(features), 0, NULL},
+    {"conv_channels", INT32, AT(conv_channels), 0, NULL},
+    {"classes", INT32, AT(classes), 0, NULL},
+    {"pool", CHOICE, AT(pool), 1, name_of_pool},
+    {"activation", CHOICE, AT(activation), 0, name_of_activation},
+    {"positions", CHOICE, AT(positions), 0, name_of_positions},
+    {"max_positions", INT32, AT(max_positions), 0, NULL},
+    {"layer_norm_eps", REAL, AT(layer_norm_eps), 0, NULL},
+    {"encoder_layer_norm_eps", REAL, AT(encoder_layer_norm_eps), 1, NULL},
+    {"decoder_layer_norm_eps", REAL, AT(decoder_layer_norm_eps), 1, NULL},
+    {"dropout", REAL, AT(dropout), 0, NULL},
+    {"attention_dropout", REAL, AT(attention_dropout), 0, NULL},
+    {"activation_dropout", REAL, AT(activation_dropout), 0, NULL},
+    {"word_dropout", REAL, AT(word_dropout), 0, NULL},
+    {"bos", INT32, AT(bos), 0, NULL},
+    {"pad", INT32, AT(pad), 0, NULL},
+    {"eos", INT32, AT(eos), 0, NULL},
+    {"unk", INT32, AT(unk), 0, NULL},
+    {"step", INT64, AT(step), 0, NULL},
 };
 
 static fth_err wrong_value(const char *key, json_t *value, const char *rule) {
@@ -102,6 +117,18 @@ static fth_err read_integer(const char *key, json_t *value, int64_t low, int64_t
     if (!json_is_integer(value)) return wrong_value(key, value, "a whole number");
     *out = json_integer_value(value);
     if (*out < low || *out > high) return wrong_value(key, value, "a number of 32 bits");
+    return FTH_OK;
+}
+
+/* Two numbers of 32 bits, as in [32, 32]. */
+static fth_err read_pair(const char *key, json_t *value, int32_t out[2]) {
+    if (!json_is_array(value) || json_array_size(value) != 2)
+        return wrong_value(key, value, "two whole numbers: [rows, columns]");
+    for (size_t i = 0; i < 2; i++) {
+        int64_t number = 0;
+        FTH_TRY(read_integer(key, json_array_get(value, i), INT32_MIN, INT32_MAX, &number));
+        out[i] = (int32_t)number;
+    }
     return FTH_OK;
 }
 
@@ -163,6 +190,7 @@ static fth_err read_key(const struct key_row *row, json_t *value, fth_config *c)
         FTH_TRY(read_integer(row->key, value, INT32_MIN, INT32_MAX, &number));
         *(int32_t *)field = (int32_t)number;
         return FTH_OK;
+    case PAIR: return read_pair(row->key, value, field);
     case INT64: return read_integer(row->key, value, INT64_MIN, INT64_MAX, field);
     case REAL:
         if (!json_is_number(value)) return wrong_value(row->key, value, "a number");
@@ -189,19 +217,33 @@ static fth_err refuse_unknown_keys(json_t *root) {
     return FTH_OK;
 }
 
-/* Reads the keys in the order of the table; arch is known before the keys that depend on it. */
+/* "arch enc, front image, head class": what is no default of them. */
+typedef struct kind_text {
+    char text[96];
+} kind_text;
+
+static kind_text kind_of(const fth_config *c) {
+    kind_text k;
+    const bool front = c->front != FTH_FRONT_TEXT, head = c->head != FTH_HEAD_NEXT_TOKEN;
+    snprintf(k.text, sizeof k.text, "arch %s%s%s%s%s", fth_arch_name(c->arch),
+             front ? ", front " : "", front ? fth_front_name(c->front) : "", head ? ", head " : "",
+             head ? fth_head_name(c->head) : "");
+    return k;
+}
+
+/* Reads the keys in the order of the table. */
 static fth_err read_keys(json_t *root, fth_config *c) {
     for (size_t i = 0; i < COUNT(keys); i++) {
         const struct key_row *row = &keys[i];
         json_t *value = json_object_get(root, row->key);
-        if (row->archs & 1u << c->arch) {
+        if (fth_config_has(c, row->key)) {
             if (value) FTH_TRY(read_key(row, value, c));
             if (!value && !row->optional)
-                return fth_fail(FTH_BAD_CONFIG, "%s is missing: every model must have it",
-                                row->key);
+                return fth_fail(FTH_BAD_CONFIG, "%s is missing: every model of %s must have it",
+                                row->key, kind_of(c).text);
         } else if (value) {
-            return fth_fail(FTH_BAD_CONFIG, "%s %s must be left out: a model of arch %s has none",
-                            row->key, fth_json_shown(value).text, fth_arch_name(c->arch));
+            return fth_fail(FTH_BAD_CONFIG, "%s %s must be left out: a model of %s has none",
+                            row->key, fth_json_shown(value).text, kind_of(c).text);
         }
     }
     return FTH_OK;
@@ -271,17 +313,21 @@ static json_t *value_of(const struct key_row *row, const fth_config *c) {
     case OPTIONS: return options_value(c);
     case CHOICE: return json_string(row->name(*(const int *)field));
     case INT32: return json_integer(*(const int32_t *)field);
+    case PAIR: return json_pack("[i,i]", ((const int32_t *)field)[0], ((const int32_t *)field)[1]);
     case INT64: return json_integer(*(const int64_t *)field);
     case REAL: return json_real(*(const double *)field);
     }
     return NULL;
 }
 
-/* An optional eps is written where it says something: where it differs from layer_norm_eps. */
+/* An optional eps is written where it says something: where it differs from layer_norm_eps; so is an
+ * optional choice, where it is not the first of its list. */
 static int is_written(const struct key_row *row, const fth_config *c) {
-    if (!(row->archs & 1u << c->arch)) return 0;
-    if (row->type != REAL || !row->optional) return 1;
-    return *(const double *)((const char *)c + row->offset) != c->layer_norm_eps;
+    const void *field = (const char *)c + row->offset;
+    if (!fth_config_has(c, row->key)) return 0;
+    if (!row->optional || row->type == OPTIONS) return 1;
+    if (row->type == CHOICE) return *(const int *)field != 0;
+    return *(const double *)field != c->layer_norm_eps;
 }
 
 static json_t *root_of(const fth_config *c) {

@@ -129,7 +129,7 @@ fth_err fth_evaluate(fth_evaluator *e, const fth_dataset *data, const fth_eval_s
         FTH_TRY_OR(err, fth_program_read(e->program, e->outputs.loss, sums), done);
         if (encoder && batches == 0) FTH_TRY_OR(err, add_cosines(e, &cosines, &sentences), done);
         nll += sums[1];
-        out->tokens += fth_batch_targets(&e->store.batch, e->outputs.side);
+        out->tokens += fth_batch_targets(&e->store.batch, e->outputs.rows);
         batches++;
     }
     out->left_out = fth_batcher_stats(batcher).left_out;

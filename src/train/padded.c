@@ -1,8 +1,12 @@
 #include "train/padded.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/front.h"
+#include "head/head.h"
 #include "store/safetensors.h"
 
 /* Bounds of a batch: its numbers of sentences and entries, and what is made of them, are counted in
@@ -44,7 +48,13 @@ static fth_err read_matrix(const fth_st_file *f, const char *name, int64_t *n, i
     return fth_st_to_i32(f, t, *out);
 }
 
-static fth_err read_side(const fth_st_file *f, fth_side side, bool targets, fth_padded *p) {
+static fth_err no_memory(size_t cells) {
+    return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu entries", cells);
+}
+
+/* ---- words ---- */
+
+static fth_err read_words(const fth_st_file *f, fth_side side, bool targets, fth_padded *p) {
     fth_padded_side *s = &p->side[side];
     s->width = -1;
     FTH_TRY(read_matrix(f, tensor_name(side, false), &p->n, &s->width, &s->ids));
@@ -58,73 +68,227 @@ static fth_err check_id(int32_t id, int32_t vocab, const char *name, int64_t row
                     name, (long long)row, (long long)column, id, vocab);
 }
 
-/* What is no pad must be a word. */
-static fth_err check_ids(const fth_padded *p, fth_side side, const fth_config *c) {
+/* The target of an entry, -1: none. Words end with the pad, classes have -1 for none. */
+static fth_err target_of(const fth_padded *p, fth_side side, const fth_config *c, int64_t row,
+                         int64_t column, int32_t *out) {
     const fth_padded_side *s = &p->side[side];
-    const int32_t vocab = side == FTH_SRC ? c->src_vocab : c->tgt_vocab;
-    for (int64_t i = 0, at = 0; i < p->n; i++)
-        for (int64_t k = 0; k < s->width; k++, at++) {
-            if (s->ids[at] == c->pad) continue;
-            FTH_TRY(check_id(s->ids[at], vocab, tensor_name(side, false), i, k));
-            if (s->targets && s->targets[at] != c->pad)
-                FTH_TRY(check_id(s->targets[at], vocab, tensor_name(side, true), i, k));
-        }
-    return FTH_OK;
+    const int32_t target = s->targets[row * s->width + column],
+                  classes = fth_config_output_vocab(c);
+    const bool words = fth_head_targets(c) == FTH_TARGET_WORDS;
+    const bool none = target == (words ? c->pad : -1);
+    *out = none ? -1 : target;
+    if (none) return FTH_OK;
+    if (words) return check_id(target, classes, tensor_name(side, true), row, column);
+    if (target >= 0 && target < classes) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "tensor %s: [%lld, %lld] is %d, must be -1 (none) to %d",
+                    tensor_name(side, true), (long long)row, (long long)column, target,
+                    classes - 1);
+}
+
+/* Packed arrays of a side, as they are made. */
+typedef struct packed {
+    int32_t *ids, *targets; /* [cells]; targets NULL: there are none */
+    int32_t *offsets;       /* [n + 1] */
+} packed;
+
+static void packed_free(packed *k) {
+    free(k->ids);
+    free(k->targets);
+    free(k->offsets);
+}
+
+static fth_err packed_init(packed *k, fth_padded *p, fth_padded_side *s, size_t cells) {
+    *k = (packed){.ids = malloc(sizeof *k->ids * (cells + 1)),
+                  .targets = s->targets ? malloc(sizeof *k->targets * (cells + 1)) : NULL,
+                  .offsets = calloc((size_t)p->n + 1, sizeof *k->offsets)};
+    s->cell = malloc(sizeof *s->cell * (cells + 1));
+    return k->ids && k->offsets && s->cell && (k->targets || !s->targets) ? FTH_OK
+                                                                          : no_memory(cells);
+}
+
+static void end_sentence(packed *k, fth_padded_side *s, int64_t i) {
+    k->offsets[i + 1] = s->rows;
+    const int32_t length = s->rows - k->offsets[i];
+    if (length > s->longest) s->longest = length;
 }
 
 /* Leaves the pads out. */
-static fth_err pack(fth_padded *p, fth_side side, const fth_config *c) {
+static fth_err pack_words(const fth_config *c, fth_side side, fth_padded *p, packed *k) {
     fth_padded_side *s = &p->side[side];
-    int32_t vocab = side == FTH_SRC ? c->src_vocab : c->tgt_vocab;
-    FTH_TRY(check_ids(p, side, c));
-    size_t cells = (size_t)(p->n * s->width);
-    int32_t *ids = malloc(sizeof *ids * (cells + 1)), *targets = malloc(sizeof *ids * (cells + 1));
-    int32_t *offsets = calloc((size_t)p->n + 1, sizeof *offsets);
-    s->cell = malloc(sizeof *s->cell * (cells + 1));
-    fth_err err = FTH_OK;
-    if (!ids || !targets || !offsets || !s->cell) {
-        err = fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu tokens", cells);
-        goto done;
-    }
+    const int32_t vocab = side == FTH_SRC ? c->src_vocab : c->tgt_vocab;
     for (int64_t i = 0; i < p->n; i++) {
-        for (int64_t k = 0; k < s->width; k++) {
-            int32_t at = (int32_t)(i * s->width + k);
-            if (s->ids[at] == c->pad) continue;
-            ids[s->rows] = s->ids[at];
-            if (s->targets) targets[s->rows] = s->targets[at] == c->pad ? -1 : s->targets[at];
-            s->cell[s->rows++] = at;
+        for (int64_t column = 0; column < s->width; column++) {
+            const int32_t cell = (int32_t)(i * s->width + column), id = s->ids[cell];
+            if (id == c->pad) continue;
+            FTH_TRY(check_id(id, vocab, tensor_name(side, false), i, column));
+            if (s->targets) FTH_TRY(target_of(p, side, c, i, column, &k->targets[s->rows]));
+            k->ids[s->rows] = id;
+            s->cell[s->rows++] = cell;
         }
-        offsets[i + 1] = s->rows;
-        int32_t length = offsets[i + 1] - offsets[i];
-        if (length > s->longest) s->longest = length;
+        end_sentence(k, s, i);
+        if (s->rows == k->offsets[i] && fth_head_rows(c) == FTH_ROWS_SENTENCES)
+            return fth_fail(FTH_BAD_INPUT, "tensor %s: row %lld is empty, it has pads alone",
+                            tensor_name(side, false), (long long)i);
     }
-    if (s->longest > c->max_positions)
-        err = fth_fail(FTH_BAD_INPUT, "a sentence has %d tokens, max_positions is %d", s->longest,
-                       c->max_positions);
-    else
-        err = fth_batch_store_fill(&p->store, side, (int32_t)p->n, offsets, ids,
-                                   s->targets ? targets : NULL, vocab);
-done:
-    free(ids);
-    free(targets);
-    free(offsets);
+    return FTH_OK;
+}
+
+/* ---- pictures ---- */
+
+/* A patch, channel by channel, rows, columns. */
+static void cut_patch(const fth_config *c, const float *picture, int32_t number, float *out) {
+    const int32_t height = c->image_size[0], width = c->image_size[1], p = c->patch;
+    const int32_t across = width / p, top = number / across * p, left = number % across * p;
+    for (int32_t channel = 0; channel < c->channels; channel++)
+        for (int32_t y = 0; y < p; y++, out += p)
+            memcpy(out, picture + ((int64_t)channel * height + top + y) * width + left,
+                   sizeof *out * (size_t)p);
+}
+
+static fth_err check_pictures(const fth_st_file *f, const fth_st_tensor *t, const fth_config *c) {
+    const int64_t *s = t->shape;
+    if (t->rank == 4 && s[1] == c->channels && s[2] == c->image_size[0] &&
+        s[3] == c->image_size[1] && s[0] <= MAX_EDGE && s[0] * s[1] * s[2] * s[3] <= MAX_CELLS)
+        return FTH_OK;
+    char found[96] = "";
+    for (int i = 0; i < t->rank; i++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s%lld", i ? ", " : "",
+                 (long long)s[i]);
+    return fth_fail(
+        FTH_BAD_INPUT, "%s: tensor %s is [%s], must be [B, %d, %d, %d] with at most %d numbers",
+        f->path, t->name, found, c->channels, c->image_size[0], c->image_size[1], MAX_CELLS);
+}
+
+/* Reads image, masked and src_out. */
+static fth_err read_pictures(const fth_st_file *f, const fth_config *c, bool targets,
+                             fth_padded *p) {
+    const fth_st_tensor *t = NULL;
+    FTH_TRY(fth_st_get(f, "image", &t));
+    FTH_TRY(check_pictures(f, t, c));
+    const int32_t patches = fth_config_patches(c), width = fth_front_width(c);
+    const size_t count = fth_st_count(t);
+    p->n = t->shape[0];
+    int64_t per_picture = patches;
+    p->side[FTH_SRC].width = patches;
+    float *pictures = malloc(sizeof *pictures * (count + 1));
+    p->numbers = malloc(sizeof *p->numbers * (count + 1));
+    if (!pictures || !p->numbers) {
+        free(pictures);
+        return no_memory(count);
+    }
+    fth_err err = fth_st_to_f32(f, t, pictures);
+    for (int64_t i = 0; err == FTH_OK && i < p->n * patches; i++)
+        cut_patch(c, pictures + i / patches * patches * width, (int32_t)(i % patches),
+                  p->numbers + i * width);
+    free(pictures);
+    if (err == FTH_OK && fth_config_has(c, "visual_tokens"))
+        err = read_matrix(f, "masked", &p->n, &per_picture, &p->masked);
+    for (int64_t i = 0; err == FTH_OK && p->masked && i < p->n * patches; i++)
+        if (p->masked[i] != 0 && p->masked[i] != 1)
+            err =
+                fth_fail(FTH_BAD_INPUT, "%s: tensor masked: [%lld, %lld] is %d, must be 0 or 1",
+                         f->path, (long long)(i / patches), (long long)(i % patches), p->masked[i]);
+    if (err == FTH_OK && targets)
+        err = read_matrix(f, "src_out", &p->n, &per_picture, &p->side[FTH_SRC].targets);
     return err;
+}
+
+/* A row for every patch, and one before them for the class token. */
+static fth_err pack_pictures(const fth_config *c, fth_padded *p, packed *k) {
+    fth_padded_side *s = &p->side[FTH_SRC];
+    const int32_t patches = fth_config_patches(c), cls = fth_config_has_cls(c);
+    for (int64_t i = 0; i < p->n; i++) {
+        for (int32_t row = 0; row < patches + cls; row++, s->rows++) {
+            const int32_t patch = row - cls;
+            s->cell[s->rows] = patch < 0 ? -1 : (int32_t)(i * patches + patch);
+            if (s->targets) k->targets[s->rows] = -1;
+            if (s->targets && patch >= 0)
+                FTH_TRY(target_of(p, FTH_SRC, c, i, patch, &k->targets[s->rows]));
+        }
+        end_sentence(k, s, i);
+    }
+    return fth_batch_store_numbers(&p->store, (int32_t)p->n, patches, fth_front_width(c),
+                                   p->numbers, p->masked);
+}
+
+/* ---- labels ---- */
+
+static fth_err read_labels(const fth_st_file *f, const fth_config *c, fth_padded *p) {
+    const fth_st_tensor *t = NULL;
+    const bool value = fth_head_targets(c) == FTH_TARGET_VALUE;
+    const fth_st_dtype dtype = value ? FTH_ST_F32 : FTH_ST_I32;
+    FTH_TRY(fth_st_get(f, "label", &t));
+    if (t->rank != 1 || t->shape[0] != p->n || t->dtype != dtype)
+        return fth_fail(
+            FTH_BAD_INPUT, "%s: tensor label is %s of %d dimensions (%lld), must be %s [%lld]",
+            f->path, fth_st_dtype_name(t->dtype), t->rank, t->rank ? (long long)t->shape[0] : 0LL,
+            fth_st_dtype_name(dtype), (long long)p->n);
+    const size_t room = (size_t)p->n + 1;
+    p->labels = value ? NULL : malloc(sizeof *p->labels * room);
+    p->values = value ? malloc(sizeof *p->values * room) : NULL;
+    if (!p->labels && !p->values) return no_memory(room);
+    if (value) {
+        FTH_TRY(fth_st_to_f32(f, t, p->values));
+        for (int64_t i = 0; i < p->n; i++)
+            if (!isfinite(p->values[i]))
+                return fth_fail(FTH_BAD_INPUT, "%s: tensor label: [%lld] is %g, must be finite",
+                                f->path, (long long)i, (double)p->values[i]);
+        return FTH_OK;
+    }
+    FTH_TRY(fth_st_to_i32(f, t, p->labels));
+    for (int64_t i = 0; i < p->n; i++)
+        if (p->labels[i] < 0 || p->labels[i] >= c->classes)
+            return fth_fail(FTH_BAD_INPUT, "%s: tensor label: [%lld] is %d, must be 0 to %d",
+                            f->path, (long long)i, p->labels[i], c->classes - 1);
+    return FTH_OK;
+}
+
+/* ---- both ---- */
+
+static bool targets_of_rows(const fth_config *c) {
+    return fth_head_rows(c) != FTH_ROWS_SENTENCES;
 }
 
 /* What both sides have in the file; its errors name it. */
 static fth_err read_sides(const fth_st_file *f, const fth_config *c, fth_padded *p) {
-    bool has_src = c->arch != FTH_DEC, has_tgt = c->arch != FTH_ENC;
+    const bool has_src = c->arch != FTH_DEC, has_tgt = c->arch != FTH_ENC;
+    const bool targets = !has_tgt && targets_of_rows(c);
     p->n = -1;
-    if (has_src) FTH_TRY(read_side(f, FTH_SRC, !has_tgt, p));
-    return has_tgt ? read_side(f, FTH_TGT, true, p) : FTH_OK;
+    if (has_src && fth_front_of(c)->input == FTH_INPUT_IMAGES)
+        FTH_TRY(read_pictures(f, c, targets, p));
+    else if (has_src)
+        FTH_TRY(read_words(f, FTH_SRC, targets, p));
+    if (has_tgt) FTH_TRY(read_words(f, FTH_TGT, true, p));
+    return targets_of_rows(c) ? FTH_OK : read_labels(f, c, p);
+}
+
+static fth_err pack_side(const fth_config *c, fth_side side, fth_padded *p) {
+    fth_padded_side *s = &p->side[side];
+    const bool words = side == FTH_TGT || fth_front_of(c)->input == FTH_INPUT_TOKENS;
+    const int32_t vocab = side == FTH_SRC ? c->src_vocab : c->tgt_vocab;
+    const size_t cells = (size_t)(p->n * (s->width + (words ? 0 : 1)));
+    packed k;
+    fth_err err = packed_init(&k, p, s, cells);
+    if (err == FTH_OK) err = words ? pack_words(c, side, p, &k) : pack_pictures(c, p, &k);
+    if (err == FTH_OK && s->longest > c->max_positions)
+        err = fth_fail(FTH_BAD_INPUT, "a sentence has %d tokens, max_positions is %d", s->longest,
+                       c->max_positions);
+    if (err == FTH_OK)
+        err = fth_batch_store_rows(&p->store, side, (int32_t)p->n, k.offsets, words ? k.ids : NULL,
+                                   vocab, k.targets, fth_config_output_vocab(c));
+    packed_free(&k);
+    return err;
 }
 
 static fth_err pack_sides(const fth_config *c, fth_padded *p) {
     int64_t most[2];
-    for (int s = 0; s < 2; s++) most[s] = p->n * (p->side[s].width > 0 ? p->side[s].width : 0);
+    for (int s = 0; s < 2; s++)
+        most[s] = p->n * (p->side[s].width > 0 ? p->side[s].width + fth_config_has_cls(c) : 0);
     FTH_TRY(fth_batch_store_init(&p->store, (int32_t)most[0], (int32_t)most[1], (int32_t)p->n));
-    if (c->arch != FTH_DEC) FTH_TRY(pack(p, FTH_SRC, c));
-    return c->arch != FTH_ENC ? pack(p, FTH_TGT, c) : FTH_OK;
+    if (c->arch != FTH_DEC) FTH_TRY(pack_side(c, FTH_SRC, p));
+    if (c->arch != FTH_ENC) FTH_TRY(pack_side(c, FTH_TGT, p));
+    fth_batch_store_labels(&p->store, p->labels, p->values);
+    return FTH_OK;
 }
 
 fth_err fth_padded_read(const char *path, const fth_config *config, fth_padded *out) {
@@ -147,15 +311,37 @@ void fth_padded_fini(fth_padded *p) {
         free(p->side[s].targets);
         free(p->side[s].cell);
     }
+    free(p->numbers);
+    free(p->masked);
+    free(p->labels);
+    free(p->values);
     fth_batch_store_fini(&p->store);
     memset(p, 0, sizeof *p);
 }
 
-void fth_padded_spread(const fth_padded *p, fth_side side, const double *rows, int64_t width,
-                       float *out) {
-    const fth_padded_side *s = &p->side[side];
-    memset(out, 0, sizeof *out * (size_t)(p->n * s->width * width));
-    for (int64_t r = 0; r < s->rows; r++)
-        for (int64_t c = 0; c < width; c++)
-            out[s->cell[r] * width + c] = (float)rows[r * width + c];
+int fth_padded_shape(const fth_padded *p, const fth_config *c, fth_extent rows, bool all,
+                     int64_t width, int64_t shape[3]) {
+    const fth_side side = rows == FTH_ROWS_TGT ? FTH_TGT : FTH_SRC;
+    const bool sentences = rows == FTH_ROWS_SENTENCES;
+    shape[0] = p->n;
+    shape[1] = sentences ? width : p->side[side].width + (all && fth_config_has_cls(c));
+    shape[2] = width;
+    return sentences ? 2 : 3;
+}
+
+/* Which entry of the padded matrix row r of an extent is; -1: none. */
+static int64_t cell_of(const fth_padded *p, fth_extent rows, bool all, int64_t r) {
+    if (rows == FTH_ROWS_SENTENCES) return r;
+    const fth_padded_side *s = &p->side[rows == FTH_ROWS_TGT ? FTH_TGT : FTH_SRC];
+    const int64_t row = rows == FTH_ROWS_PICKED ? p->store.batch.picked[r] : r;
+    return all && p->numbers ? row : s->cell[row]; /* pictures are all of one size */
+}
+
+void fth_padded_spread(const fth_padded *p, fth_extent rows, bool all, const double *numbers,
+                       int64_t n, int64_t width, float *out) {
+    for (int64_t r = 0; r < n; r++) {
+        const int64_t cell = cell_of(p, rows, all, r);
+        for (int64_t c = 0; c < width && cell >= 0; c++)
+            out[cell * width + c] = (float)numbers[r * width + c];
+    }
 }

@@ -6,27 +6,37 @@
 #include "graph/batch_store.h"
 #include "model/model.h"
 
-/* A padded side: ids [n, width]; rows of the packed batch are its non-pad entries in order. */
+/* A padded side: ids [n, width]; rows of the packed batch are its non-pad entries in order. Of pictures the
+ * entries are the patches; a class token's row is no entry. */
 typedef struct fth_padded_side {
     int64_t width;
     int32_t *ids;     /* [n, width] */
     int32_t *targets; /* [n, width], NULL: none */
-    int32_t *cell;    /* [rows] which entry of the matrix a packed row is */
+    int32_t *cell;    /* [rows] which entry of the matrix a packed row is; -1: none */
     int32_t rows, longest;
 } fth_padded_side;
 
 typedef struct fth_padded {
     int64_t n; /* sentences */
     fth_padded_side side[2];
+    float *numbers;        /* [n * patches, numbers of a patch], NULL: none, as the others */
+    int32_t *masked;       /* [n * patches] */
+    int32_t *labels;       /* [n] */
+    float *values;         /* [n] */
     fth_batch_store store; /* store.batch is the packed batch */
 } fth_padded;
 
-/* Reads the tensors that the architecture takes: src, tgt_in, tgt_out; src_out for enc. */
+/* Reads the tensors that the model takes: src or image and masked; tgt_in and tgt_out; src_out or label. */
 fth_err fth_padded_read(const char *path, const fth_config *config, fth_padded *out);
 void fth_padded_fini(fth_padded *p);
 
-/* Spreads packed rows [rows, width] into out [n * padded width, width]; pads are 0. */
-void fth_padded_spread(const fth_padded *p, fth_side side, const double *rows, int64_t width,
-                       float *out);
+/* The padded shape of a value with rows of an extent, and how many dimensions that are. all: with the rows of
+ * class tokens, for the stack's output. */
+int fth_padded_shape(const fth_padded *p, const fth_config *c, fth_extent rows, bool all,
+                     int64_t width, int64_t shape[3]);
+
+/* Spreads n packed rows [n, width] of an extent into zeroed `out` of that shape. */
+void fth_padded_spread(const fth_padded *p, fth_extent rows, bool all, const double *numbers,
+                       int64_t n, int64_t width, float *out);
 
 #endif

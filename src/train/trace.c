@@ -33,6 +33,7 @@ static float *add_tensor(trace *t, const char *name, int rank, const int64_t *sh
     fth_st_tensor *made = &t->tensors[t->n++];
     *made = (fth_st_tensor){.name = copy, .dtype = FTH_ST_F32, .rank = rank, .data = data};
     memcpy(made->shape, shape, sizeof *shape * (size_t)rank);
+    memset(data, 0, sizeof *data * count);
     return data;
 }
 
@@ -47,18 +48,21 @@ static fth_err add_vector(trace *t, const char *name, const double *numbers, int
     return FTH_OK;
 }
 
-/* A value with one row per token, as [sentences, padded length, width]. */
-static fth_err add_rows(trace *t, const char *name, const fth_padded *batch, fth_side side,
-                        fth_program *program, fth_val v, int64_t width) {
-    const int64_t shape[3] = {batch->n, batch->side[side].width, width};
-    float *out = add_tensor(t, name, 3, shape);
-    double *rows = malloc(sizeof *rows * (size_t)(batch->side[side].rows * width + 1));
+/* A value with rows of the batch, as [sentences, padded length, width] or [sentences, width]. */
+static fth_err add_rows(trace *t, const char *name, const fth_padded *batch, const fth_config *c,
+                        fth_extent extent, bool all, fth_program *program, fth_val v,
+                        int64_t width) {
+    int64_t shape[3];
+    const int rank = fth_padded_shape(batch, c, extent, all, width, shape);
+    const int64_t n = fth_program_rows(program, v);
+    float *out = add_tensor(t, name, rank, shape);
+    double *rows = malloc(sizeof *rows * (size_t)(n * width + 1));
     if (!out || !rows) {
         free(rows);
         return no_memory(name);
     }
     fth_err err = fth_program_read(program, v, rows);
-    if (err == FTH_OK) fth_padded_spread(batch, side, rows, width, out);
+    if (err == FTH_OK) fth_padded_spread(batch, extent, all, rows, n, width, out);
     free(rows);
     return err;
 }
@@ -103,14 +107,14 @@ static fth_err add_forward(trace *t, fth_trainer *tr, const fth_padded *batch,
     const fth_config *c = &tr->model->config;
     err = fth_program_run(program, &batch->store.batch, &step);
     if (err == FTH_OK)
-        err =
-            add_rows(t, "logits", batch, out.side, program, out.logits, fth_config_output_vocab(c));
+        err = add_rows(t, "logits", batch, c, out.rows, false, program, out.logits,
+                       fth_config_output_vocab(c));
     if (err == FTH_OK && out.hidden[FTH_ENCODER])
-        err = add_rows(t, "hidden.encoder", batch, FTH_SRC, program, out.hidden[FTH_ENCODER],
-                       c->d_model);
+        err = add_rows(t, "hidden.encoder", batch, c, FTH_ROWS_SRC, true, program,
+                       out.hidden[FTH_ENCODER], c->d_model);
     if (err == FTH_OK && out.hidden[FTH_DECODER])
-        err = add_rows(t, "hidden.decoder", batch, FTH_TGT, program, out.hidden[FTH_DECODER],
-                       c->d_model);
+        err = add_rows(t, "hidden.decoder", batch, c, FTH_ROWS_TGT, true, program,
+                       out.hidden[FTH_DECODER], c->d_model);
     fth_program_free(program);
     return err;
 }
@@ -157,7 +161,12 @@ fth_err fth_trace(fth_model *model, const float *flat, fth_device *dev,
     trace t = {0};
     FTH_TRY(fth_padded_read(spec->batch, &model->config, &batch));
     int64_t src = batch.side[FTH_SRC].rows, tgt = batch.side[FTH_TGT].rows;
-    fth_trainer_spec size = {.src_tokens = src, .tgt_tokens = tgt, .max_len = src + tgt};
+    fth_trainer_spec size = {.src_tokens = src,
+                             .tgt_tokens = tgt,
+                             .max_len = src + tgt,
+                             .sentences = batch.n,
+                             .picked = batch.store.batch.n_picked,
+                             .numbers = batch.store.batch.input.rows};
     int64_t capacity[FTH_N_EXTENTS];
     fth_capacities(&size, capacity);
     fth_err err = fth_trainer_init(&tr, model, dev, &spec->recipe, &size);

@@ -9,6 +9,9 @@ void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS
     int64_t src = spec->src_tokens, tgt = spec->tgt_tokens, len = spec->max_len;
     capacity[FTH_ROWS_SRC] = src;
     capacity[FTH_ROWS_TGT] = tgt;
+    capacity[FTH_ROWS_SENTENCES] = spec->sentences ? spec->sentences : src;
+    capacity[FTH_ROWS_PICKED] = spec->picked ? spec->picked : src;
+    capacity[FTH_ROWS_INPUT] = spec->numbers ? spec->numbers : src;
     capacity[FTH_ROWS_SRC_PAIRS] = src * (len < src ? len : src);
     capacity[FTH_ROWS_TGT_PAIRS] = tgt * (len < tgt ? len : tgt);
     capacity[FTH_ROWS_CROSS_PAIRS] = tgt * (len < src ? len : src);
@@ -148,10 +151,14 @@ int64_t fth_trainer_bytes(const fth_trainer *t) {
 
 /* ---- updating ---- */
 
-int64_t fth_batch_targets(const fth_batch *batch, fth_side side) {
-    const fth_packed_side *s = &batch->side[side];
+int64_t fth_batch_targets(const fth_batch *batch, fth_extent rows) {
+    if (rows == FTH_ROWS_PICKED) return batch->n_picked;
+    if (rows == FTH_ROWS_SENTENCES && batch->values) return batch->n_sent;
+    const int32_t *targets = fth_targets_of(batch, rows);
+    const int32_t end =
+        rows == FTH_ROWS_SENTENCES ? batch->n_sent : batch->side[rows == FTH_ROWS_TGT].rows;
     int64_t n = 0;
-    for (int32_t r = 0; r < s->rows; r++) n += s->targets[r] >= 0;
+    for (int32_t r = 0; targets && r < end; r++) n += targets[r] >= 0;
     return n;
 }
 
@@ -196,7 +203,7 @@ static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *cons
     const fth_outputs *outputs = w ? w->outputs : &t->outputs;
     *out = (fth_update){.lr = fth_schedule_lr(&t->recipe.schedule, update)};
     for (int i = 0; i < n_batches; i++)
-        out->tokens += fth_batch_targets(batches[i], t->outputs.side);
+        out->tokens += fth_batch_targets(batches[i], t->outputs.rows);
     fth_step step = step_of(t, update, out);
     out->alpha = step.slots[0];
     FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
@@ -208,7 +215,9 @@ static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *cons
         if (w) FTH_TRY(w->ran(w->context, batches[i]));
         out->loss += sums[0] * step.loss_scale;
         out->nll += sums[1] * step.loss_scale;
-        for (int s = 0; s < 2; s++) step.row_base[s] += batches[i]->side[s].rows;
+        int64_t rows[FTH_N_EXTENTS];
+        fth_batch_rows(batches[i], rows);
+        for (int e = 0; e < FTH_ROW_EXTENTS; e++) step.row_base[e] += rows[e];
     }
     FTH_TRY(measure_gradient(t, program, outputs, &out->gnorm));
     out->finite = isfinite(out->loss) && isfinite(out->gnorm);

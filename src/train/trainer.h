@@ -47,8 +47,10 @@ typedef struct fth_trainer {
 /* What is asked of the plan. */
 typedef struct fth_trainer_spec {
     int64_t src_tokens, tgt_tokens; /* most of one batch */
-    int64_t max_len;                /* longest sentence of either side */
-    int64_t memory_budget;          /* bytes for everything on the device; 0: no limit */
+    /* Likewise sentences, source rows with a target, and rows of numbers; 0: as many as source tokens. */
+    int64_t sentences, picked, numbers;
+    int64_t max_len;       /* longest sentence of either side */
+    int64_t memory_budget; /* bytes for everything on the device; 0: no limit */
     /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_early. There is no
      * fth_trainer_gradients then. */
     bool early;
@@ -88,8 +90,8 @@ typedef struct fth_update {
     bool finite;    /* false: nothing was applied, but for matrices that were early and finite */
 } fth_update;
 
-/* Target tokens that carry loss. */
-int64_t fth_batch_targets(const fth_batch *batch, fth_side side);
+/* Rows of an extent that carry loss. */
+int64_t fth_batch_targets(const fth_batch *batch, fth_extent rows);
 
 /* Update number `update` (from 1) over one or more micro-batches. A loss that is not finite applies
  * nothing. */

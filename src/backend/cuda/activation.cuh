@@ -20,12 +20,14 @@ template <class T> __device__ __forceinline__ float2 normal_of(float x) {
 
 template <class T> __device__ __forceinline__ float act_of(fth_act act, float x) {
     if (act == FTH_ACT_RELU) return fmaxf(x, 0.0f);
+    if (act == FTH_ACT_TANH) return tanhf(x);
     return act == FTH_ACT_GELU ? x * normal_of<T>(x).x : x;
 }
 
-/* saved: ReLU's output, GELU's input. */
+/* saved: GELU's input, the others' output. */
 template <class T> __device__ __forceinline__ float act_slope(fth_act act, float saved) {
     if (act == FTH_ACT_RELU) return saved > 0.0f ? 1.0f : 0.0f;
+    if (act == FTH_ACT_TANH) return 1.0f - saved * saved;
     if (act != FTH_ACT_GELU) return 1.0f;
     const float2 normal = normal_of<T>(saved);
     return normal.x + saved * 0.39894228f * normal.y;

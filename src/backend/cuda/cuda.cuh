@@ -43,7 +43,7 @@ struct fth_cuda_step_adam {
 /* The numbers of a step as kernels read them. */
 struct fth_cuda_step {
     uint64_t seed;
-    int64_t row_base[2];
+    int64_t row_base[FTH_ROW_EXTENTS];
     int64_t rows[FTH_N_EXTENTS];
     uint32_t update;
     int32_t n_sent;
@@ -65,9 +65,15 @@ struct fth_cuda_batch {
     fth_cuda_side side[2];
     int64_t *pairs[3]; /* [sentences + 1] first pair of a sentence: source, target, cross */
     fth_cuda_tiles tiles[FTH_CUDA_ATTENTIONS]; /* of the attentions that the program has */
-    int32_t *slot;                             /* [target capacity] generation only, as these two */
-    int32_t *begin;   /* [target capacity + 1] first entry of a row's history */
-    int32_t *history; /* all histories, one behind the other */
+    /* Of heads and fronts, where the program reads them: */
+    int32_t *picked, *picked_ids; /* [capacity of picked rows] */
+    int32_t *labels;              /* [sentences] -1: no loss */
+    float *values;                /* [sentences] */
+    float *numbers;               /* [capacity of rows of numbers, width] */
+    int32_t *masked;              /* [capacity of rows of numbers] */
+    int32_t *slot;                /* [target capacity] generation only, as these two */
+    int32_t *begin;               /* [target capacity + 1] first entry of a row's history */
+    int32_t *history;             /* all histories, one behind the other */
 };
 
 enum {
@@ -119,7 +125,9 @@ struct fth_cuda_program {
     int32_t capacity[2], cap_sentences;
     bool lists_tiles[FTH_CUDA_ATTENTIONS]; /* by fth_cuda_attention_number */
     int64_t cap_history;                   /* entries of all histories together; 0: no generation */
-    cudaEvent_t copied;                    /* the staged memory may be written again */
+    int32_t cap_picked, cap_labels;        /* of the lists for heads and fronts; 0: not read */
+    int32_t cap_numbers, width;
+    cudaEvent_t copied; /* the staged memory may be written again */
     int64_t runs;
     cudaGraphExec_t graph;
     bf16 *bias;                 /* bf16 copies of the biases of linear operations */

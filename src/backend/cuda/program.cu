@@ -56,6 +56,12 @@ static size_t lay_out(const fth_cuda_program *p, char *base, fth_cuda_batch *b) 
         cut(base, &at, fth_cuda_n_tiles(p->capacity[sides.k]), &b->tiles[k].keys);
         cut(base, &at, 1, &b->tiles[k].n_keys);
     }
+    cut(base, &at, p->cap_picked, &b->picked);
+    cut(base, &at, p->cap_picked, &b->picked_ids);
+    cut(base, &at, p->cap_labels, &b->labels);
+    cut(base, &at, p->cap_labels, &b->values);
+    cut(base, &at, (int64_t)p->cap_numbers * p->width, &b->numbers);
+    cut(base, &at, p->cap_numbers, &b->masked);
     cut(base, &at, p->capacity[FTH_TGT], &b->slot);
     cut(base, &at, p->capacity[FTH_TGT] + 1, &b->begin);
     cut(base, &at, p->cap_history, &b->history);
@@ -86,7 +92,7 @@ static void fill_step(const fth_exec *ex, fth_cuda_step *s) {
     s->adam = adam_of(&ex->step.adam);
     memcpy(s->rate, ex->step.rate, sizeof s->rate);
     for (int k = 0; k < FTH_STEP_SLOTS; k++) s->slots[k] = (float)ex->step.slots[k];
-    for (int k = 0; k < 2; k++) s->row_base[k] = ex->step.row_base[k];
+    for (int k = 0; k < FTH_ROW_EXTENTS; k++) s->row_base[k] = ex->step.row_base[k];
     for (int k = 0; k < FTH_N_EXTENTS; k++) s->rows[k] = ex->rows[k];
 }
 
@@ -103,6 +109,22 @@ static void fill_side(const fth_batch *b, const fth_packed_side *from, fth_cuda_
     memcpy(to->offsets, from->offsets, sizeof(int32_t) * ((size_t)b->n_sent + 1));
     for (int32_t s = 0; s < b->n_sent; s++)
         for (int32_t r = from->offsets[s]; r < from->offsets[s + 1]; r++) to->sentence[r] = s;
+}
+
+/* What heads and fronts read. */
+static void fill_lists(const fth_cuda_program *p, const fth_batch *b, fth_cuda_batch *to) {
+    if (p->cap_picked) {
+        memcpy(to->picked, b->picked, sizeof(int32_t) * (size_t)b->n_picked);
+        memcpy(to->picked_ids, b->picked_ids, sizeof(int32_t) * (size_t)b->n_picked);
+    }
+    for (int32_t s = 0; p->cap_labels && s < b->n_sent; s++) {
+        to->labels[s] = b->labels ? b->labels[s] : -1;
+        to->values[s] = b->values ? b->values[s] : 0;
+    }
+    if (!p->cap_numbers) return;
+    const fth_packed_numbers *in = &b->input;
+    memcpy(to->numbers, in->data, sizeof(float) * (size_t)in->rows * (size_t)p->width);
+    for (int32_t r = 0; r < in->rows; r++) to->masked[r] = in->masked ? in->masked[r] : 0;
 }
 
 /* First pair of every sentence: source, target and cross attention (op.h). */
@@ -165,6 +187,7 @@ static fth_err send_batch(const fth_exec *ex) {
     lay_out(p, p->staged, &host);
     fill_step(ex, host.step);
     for (int s = 0; s < 2; s++) fill_side(b, &b->side[s], &host.side[s]);
+    fill_lists(p, b, &host);
     fill_pairs(b, &host);
     fill_tiles(ex, &host);
     int64_t entries = 0;
@@ -189,7 +212,9 @@ static __global__ void __launch_bounds__(CAST_THREADS) cast_biases(const fth_cud
 
 static const fth_tensor *bias_of(const fth_exec *ex, int32_t i) {
     const fth_op *op = &ex->graph->op[i];
-    return op->kind == FTH_KIND_linear ? fth_arg(ex, op->in[LINEAR_B]) : nullptr;
+    return op->kind == FTH_KIND_linear ? fth_arg(ex, op->in[LINEAR_B])
+           : op->kind == FTH_KIND_xent ? fth_arg(ex, op->in[XENT_B])
+                                       : nullptr;
 }
 
 /* An epilogue wants the bias in the type of the product: places for such copies. */
@@ -268,6 +293,24 @@ static void find_attentions(const fth_exec *ex, fth_cuda_program *p) {
     }
 }
 
+/* The lists of heads and fronts that the program reads, and how long they may be. */
+static void find_lists(const fth_exec *ex, fth_cuda_program *p) {
+    for (int32_t i = 0; i < ex->graph->n_ops; i++) {
+        const fth_op *op = &ex->graph->op[i];
+        const bool loss = op->kind == FTH_KIND_xent || op->kind == FTH_KIND_square;
+        const fth_tensor *x = loss ? fth_arg(ex, op->in[0]) : nullptr;
+        if (op->kind == FTH_KIND_pick || op->kind == FTH_KIND_pick_bwd ||
+            (x && x->extent == FTH_ROWS_PICKED))
+            p->cap_picked = (int32_t)ex->capacity[FTH_ROWS_PICKED];
+        if (x && x->extent == FTH_ROWS_SENTENCES)
+            p->cap_labels = (int32_t)ex->capacity[FTH_ROWS_SENTENCES];
+        if (op->kind == FTH_KIND_numbers) p->width = fth_arg(ex, op->out[NUMBERS_X])->width;
+        if (op->kind == FTH_KIND_numbers || op->kind == FTH_KIND_patches ||
+            op->kind == FTH_KIND_patches_bwd)
+            p->cap_numbers = (int32_t)ex->capacity[FTH_ROWS_INPUT];
+    }
+}
+
 /* How many products may want a counter. Those of the vocabulary go by parts, but not by so many. */
 static int32_t most_products(const fth_graph *g) {
     int32_t n = 256;
@@ -284,6 +327,7 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     p->cap_sentences = p->capacity[0] + p->capacity[1] + 1;
     p->cap_history = most_history(ex);
     find_attentions(ex, p);
+    find_lists(ex, p);
     p->block_bytes = lay_out(p, nullptr, &p->batch);
     CUDA_TRY(cudaMalloc(&p->block, p->block_bytes), "memory for a batch");
     CUDA_TRY(cudaMallocHost(&p->staged, p->block_bytes), "pinned memory for a batch");

@@ -9,15 +9,15 @@ struct drop_place {
     uint32_t threshold; /* lanes below it are dropped; 0: none are */
     uint32_t site;
     float scale; /* of the survivors */
-    int side;    /* whose row_base counts; -1: none */
+    int base;    /* which row_base counts; -1: none */
     int width;   /* of the value */
 };
 
 static inline drop_place drop_at(const fth_drop *drop, const fth_tensor *t) {
-    const int side = t->extent == FTH_ROWS_SRC ? FTH_SRC : t->extent == FTH_ROWS_TGT ? FTH_TGT : -1;
+    const int base = (int)t->extent < FTH_ROW_EXTENTS ? (int)t->extent : -1;
     const bool on = drop->p > 0;
     return {on ? fth_drop_threshold(drop->p) : 0, drop->site, on ? fth_drop_scale(drop->p) : 1.0f,
-            side, t->width};
+            base, t->width};
 }
 
 /* Philox4x32 (base/philox.h), by the rounds of dropout. */
@@ -69,7 +69,7 @@ struct drop_key {
 };
 
 static __device__ __forceinline__ drop_key drop_key_of(const fth_cuda_step *step, drop_place d) {
-    return {step->seed, d.side < 0 ? 0 : step->row_base[d.side], step->update};
+    return {step->seed, d.base < 0 ? 0 : step->row_base[d.base], step->update};
 }
 
 static __device__ __forceinline__ uint64_t drop_element(const drop_key &key, drop_place d,

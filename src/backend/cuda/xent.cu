@@ -1,9 +1,9 @@
-/* xent.cu: label-smoothed cross-entropy of x W^T with its gradients (METHODS A.6):
+/* xent.cu: label-smoothed cross-entropy of x W^T + b with its gradients (METHODS A.6):
  * q(target) = 1 - eps, q(v) = eps / (V - 1) elsewhere; loss = -sum q log p; dlogits = (p - q) scale.
  * Three products of 2 R V d operations; the logits are made a chunk of rows at a time in scratch,
  * read twice (the second time from the cache) and overwritten by their gradient: never all of them. */
+#include "backend/cuda/column_sum.cuh"
 #include "backend/cuda/product/gemm.cuh"
-#include "backend/cuda/vec.cuh"
 
 namespace {
 enum { XENT_THREADS = 1024, CHUNK_BYTES = 256 << 20 };
@@ -134,7 +134,15 @@ __global__ void __launch_bounds__(256)
     if (threadIdx.x < 2) loss[threadIdx.x] = (float)shared[threadIdx.x][0];
 }
 
-/* logits [n, V] = x W^T for rows [first, first + n). */
+/* The bias as the epilogue wants it: of the logits' type. */
+const void *bias_of(const fth_cuda_call *c) {
+    const fth_tensor *b = in_of(c, XENT_B);
+    if (!b) return nullptr;
+    if (c->ex->device->real == FTH_F32) return b->data;
+    return c->program->bias + c->program->bias_at[c->op - c->ex->graph->op];
+}
+
+/* logits [n, V] = x W^T + b for rows [first, first + n). */
 fth_err make_logits(const fth_cuda_call *c, int64_t first, int64_t n, void *logits) {
     const fth_tensor *x = in_of(c, XENT_X), *w = in_of(c, XENT_W);
     fth_cuda_gemm g = {};
@@ -145,7 +153,26 @@ fth_err make_logits(const fth_cuda_call *c, int64_t first, int64_t n, void *logi
     g.lda = x->ld;
     g.b = w->data, g.ldb = w->ld;
     g.d = logits, g.ldd = pitch_of(w->rows);
+    g.bias = bias_of(c);
     return fth_cuda_multiply(c, &g);
+}
+
+/* Where column sums make their parts: after the logits of a chunk and the sums of all rows. */
+size_t parts_at(int64_t chunk, int64_t rows, int64_t vocab, size_t size) {
+    const size_t bytes = (size_t)(chunk * pitch_of(vocab)) * size + (size_t)rows * sizeof(float2);
+    return (bytes + 255) / 256 * 256;
+}
+
+/* What n rows add to db; of rows without a target the gradient is 0. */
+fth_err sum_bias(const fth_cuda_call *c, int64_t n, void *dlogits, char *parts) {
+    const fth_tensor *x = in_of(c, XENT_X), *w = in_of(c, XENT_W), *db = out_of(c, XENT_DB);
+    if (!db) return FTH_OK;
+    fth_tensor g = {};
+    g.data = dlogits, g.ld = pitch_of(w->rows), g.rows = n, g.width = (int32_t)w->rows;
+    g.dtype = x->dtype, g.extent = FTH_ROWS_FIXED;
+    fth_cuda_call sum = *c;
+    sum.scratch = parts;
+    return fth_cuda_column_sum(&sum, &g, (float *)db->data);
 }
 
 /* dx of the rows and what they add to dW, from the gradient of their logits. */
@@ -172,6 +199,12 @@ fth_err spread_gradient(const fth_cuda_call *c, int64_t first, int64_t n, const 
     return fth_cuda_multiply(c, &g);
 }
 
+const int32_t *targets_of(const fth_cuda_batch *b, fth_extent extent) {
+    return extent == FTH_ROWS_SENTENCES ? b->labels
+           : extent == FTH_ROWS_PICKED  ? b->picked_ids
+                                        : b->side[extent == FTH_ROWS_TGT].targets;
+}
+
 template <class T> fth_err run(const fth_cuda_call *c) {
     const fth_tensor *x = in_of(c, XENT_X), *w = in_of(c, XENT_W);
     const fth_tensor *nll = out_of(c, XENT_NLL), *loss = out_of(c, XENT_LOSS);
@@ -181,11 +214,12 @@ template <class T> fth_err run(const fth_cuda_call *c) {
     a.logits = (T *)c->scratch;
     a.pitch = pitch_of(vocab);
     a.vocab = (int)vocab;
-    a.targets = c->batch->side[c->op->u.xent.side].targets;
+    a.targets = targets_of(c->batch, x->extent);
     a.eps = (float)eps;
     a.eps_i = vocab > 1 ? (float)(eps / (double)(vocab - 1)) : 0.0f;
-    a.gradient = out_of(c, XENT_DX) || out_of(c, XENT_DW);
+    a.gradient = out_of(c, XENT_DX) || out_of(c, XENT_DW) || out_of(c, XENT_DB);
     a.sums = (float2 *)((char *)c->scratch + (size_t)(chunk * a.pitch) * sizeof(T));
+    char *parts = (char *)c->scratch + parts_at(chunk, x->rows, vocab, sizeof(T));
     a.nll = nll ? (float *)nll->data : nullptr;
     a.ld_nll = nll ? nll->ld : 0;
     a.rows = rows_of(x);
@@ -195,6 +229,7 @@ template <class T> fth_err run(const fth_cuda_call *c) {
         FTH_TRY(make_logits(c, a.first, n, a.logits));
         loss_kernel<T><<<(unsigned)n, XENT_THREADS, 0, c->stream>>>(a);
         FTH_TRY(fth_cuda_launched());
+        if (a.gradient) FTH_TRY(sum_bias(c, n, a.logits, parts));
         if (a.gradient) FTH_TRY(spread_gradient(c, a.first, n, a.logits));
     }
     total_kernel<<<1, 256, 0, c->stream>>>(a.sums, a.rows, c->step, (float *)loss->data);
@@ -206,13 +241,13 @@ fth_err fth_cuda_xent(const fth_cuda_call *c) {
     return is_bf16(in_of(c, XENT_X)) ? run<bf16>(c) : run<float>(c);
 }
 
-/* The logits of a chunk, then the sums of all rows. */
+/* The logits of a chunk, then the sums of all rows, then the parts of db. */
 int64_t fth_cuda_xent_scratch(const fth_device *dev, const fth_graph *g, const fth_op *op,
                               const int64_t capacity[FTH_N_EXTENTS]) {
     const fth_value *x = &g->value[op->in[XENT_X]];
     const int64_t rows = x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
     const int64_t vocab = g->value[op->in[XENT_W]].rows;
     const size_t size = fth_dtype_size(dev->real);
-    return chunk_of(rows, vocab, size) * pitch_of(vocab) * (int64_t)size +
-           rows * (int64_t)sizeof(float2);
+    const int64_t bytes = (int64_t)parts_at(chunk_of(rows, vocab, size), rows, vocab, size);
+    return op->in[XENT_B] ? bytes + fth_cuda_column_sum_scratch(vocab) : bytes;
 }

@@ -12,6 +12,7 @@ double fth_ref_act(fth_act act, double x) {
     switch (act) {
     case FTH_ACT_RELU: return x < 0 ? 0 : x; /* a NaN stays one */
     case FTH_ACT_GELU: return x * normal_cdf(x);
+    case FTH_ACT_TANH: return tanh(x);
     default: return x;
     }
 }
@@ -21,6 +22,7 @@ double fth_ref_act_slope(fth_act act, double saved) {
     case FTH_ACT_RELU: return saved > 0 ? 1 : 0;
     case FTH_ACT_GELU:
         return normal_cdf(saved) + saved * exp(-0.5 * saved * saved) / sqrt(2 * M_PI);
+    case FTH_ACT_TANH: return 1 - saved * saved;
     default: return 1;
     }
 }

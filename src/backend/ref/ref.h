@@ -78,9 +78,7 @@ static inline void fth_ref_add_to(const fth_tensor *t, int64_t row, int64_t colu
 
 /* Rows of this update in earlier micro-batches, for a value that has a row per token. */
 static inline uint64_t fth_ref_row_base(const fth_exec *ex, const fth_tensor *t) {
-    if (t->extent == FTH_ROWS_SRC) return (uint64_t)ex->step.row_base[FTH_SRC];
-    if (t->extent == FTH_ROWS_TGT) return (uint64_t)ex->step.row_base[FTH_TGT];
-    return 0;
+    return (uint64_t)fth_row_base(&ex->step, t->extent);
 }
 
 /* What dropout multiplies element e of a place with: 0, or the factor of the survivors. */
@@ -102,7 +100,7 @@ static inline double fth_ref_scalar(const fth_tensor *t, double neutral) {
     return t ? fth_ref_get(t, 0, 0) : neutral;
 }
 
-/* Activations (activation.c). slope takes what the forward saved: ReLU's output, GELU's input. */
+/* Activations (activation.c). slope takes what the forward saved: GELU's input, the others' output. */
 double fth_ref_act(fth_act act, double x);
 double fth_ref_act_slope(fth_act act, double saved);
 

@@ -21,6 +21,8 @@ FTH_PART(activation) {
         } else if (act == FTH_ACT_RELU) {
 #pragma omp simd
             for (int32_t i = 0; i < width; i++) out[i] = to_real(relu(from_real(in[i])));
+        } else if (act == FTH_ACT_TANH) { /* few rows */
+            for (int32_t i = 0; i < width; i++) out[i] = to_real(tanhf(from_real(in[i])));
         } else {
             memmove(out, in, sizeof *out * (size_t)width);
         }
@@ -45,6 +47,10 @@ FTH_PART(activation_bwd) {
 #pragma omp simd
             for (int32_t i = 0; i < width; i++)
                 out[i] = to_real(from_real(kept[i]) > 0 ? from_real(in[i]) : 0.0f);
+        } else if (act == FTH_ACT_TANH) {
+#pragma omp simd
+            for (int32_t i = 0; i < width; i++)
+                out[i] = to_real(from_real(in[i]) * (1 - from_real(kept[i]) * from_real(kept[i])));
         } else {
             memmove(out, in, sizeof *out * (size_t)width);
         }

@@ -55,6 +55,9 @@ FTH_SCRATCH(join_bwd);
 FTH_SCRATCH(dropout);
 FTH_SCRATCH(reduction); /* scale_shift_bwd, head_scale_bwd, mix_bwd */
 FTH_SCRATCH(xent);
+FTH_SCRATCH(mean);
+FTH_SCRATCH(patches);
+FTH_SCRATCH(patches_bwd);
 FTH_SCRATCH(update);
 FTH_SCRATCH(top);
 FTH_SCRATCH(watch_positions);
@@ -168,9 +171,7 @@ void FTH_NAME(drop_from_bits)(const fth_drop *drop, const fth_tensor *bits, int6
 
 /* The first element of a row of a value, by dropout.h's count. */
 static inline uint64_t drop_element(const fth_exec *ex, const fth_tensor *t, int64_t row) {
-    const int64_t base = t->extent == FTH_ROWS_SRC   ? ex->step.row_base[FTH_SRC]
-                         : t->extent == FTH_ROWS_TGT ? ex->step.row_base[FTH_TGT]
-                                                     : 0;
+    const int64_t base = fth_row_base(&ex->step, t->extent);
     return (uint64_t)(base + row) * (uint64_t)t->width;
 }
 

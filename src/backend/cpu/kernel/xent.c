@@ -1,6 +1,6 @@
-/* xent.c: label-smoothed cross-entropy of x W^T (METHODS A.6) with both gradients. Rows go through in
- * chunks whose logits fit into scratch: logits = x W^T, per row softmax and loss and the gradient in
- * place, then dx = g W and dW += g^T x from the same chunk. 6 R V d operations, bound by the
+/* xent.c: label-smoothed cross-entropy of x W^T + b (METHODS A.6) with its gradients. Rows go through in
+ * chunks whose logits fit into scratch: logits = x W^T + b, per row softmax and loss and the gradient in
+ * place, then dx = g W, dW += g^T x and db += its sums from the same chunk. 6 R V d operations, bound by the
  * multiply-add units; the logits of the whole batch never exist. */
 #include "backend/cpu/product/gemm.h"
 
@@ -115,7 +115,7 @@ static void row_gradient(const smoothing *q, float *e, int32_t target, float nor
 /* Loss and gradient of a chunk's rows from its logits. */
 static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
                        int64_t first, int64_t n) {
-    const int32_t *targets = ex->batch.side[op->u.xent.side].targets;
+    const int32_t *targets = fth_targets_of(&ex->batch, fth_arg(ex, op->in[XENT_X])->extent);
     const full_rows nll = full_of(ex, op->out[XENT_NLL]);
     const bool train = rows_of(ex, op->out[XENT_DX]).data || full_of(ex, op->out[XENT_DW]).data;
     const int64_t vocab = fth_arg(ex, op->in[XENT_W])->rows;
@@ -141,6 +141,17 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
     }
 }
 
+/* db += the sums of the chunk's rows, columns shared. */
+static void bias_sums(rows gradient, int64_t n, int64_t vocab, const fth_team *team,
+                      float *restrict_ db) {
+    const fth_share mine = fth_team_share(team, vocab, 16);
+    for (int64_t row = 0; row < n; row++) {
+        const real *g = gradient.data + row * gradient.ld;
+#pragma omp simd
+        for (int64_t v = mine.begin; v < mine.end; v++) db[v] += from_real(g[v]);
+    }
+}
+
 /* The three products and the rows between them, for rows [first, first + n). */
 static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, const layout *l,
                   const matrix *weights, int64_t first, int64_t n) {
@@ -158,6 +169,7 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
                          .b = weights->b,
                          .b_full = weights->full,
                          .b_by_column = true,
+                         .bias = vector_of(ex, op->in[XENT_B]),
                          .c_full = {(float *)(void *)(scratch + l->logits), l->ld},
                          .pairs = unit_for(ex, n, w->rows, w->width)};
     FTH_NAME(gemm)(&logits, team, own);
@@ -176,7 +188,10 @@ static void chunk(const fth_exec *ex, const fth_op *op, const fth_team *team, co
         FTH_NAME(gemm)(&g, team, own);
         fth_team_wait(team);
     }
+    float *db = vector_of(ex, op->out[XENT_DB]);
+    if (db) bias_sums(gradient, n, w->rows, team, db);
     const full_rows dw = full_of(ex, op->out[XENT_DW]);
+    if (db && !dw.data) fth_team_wait(team); /* the next chunk takes the place of the gradient */
     if (dw.data) {
         const gemm g = {.m = w->rows,
                         .n = w->width,
