@@ -59,6 +59,20 @@ printf 'a\000b\n' >nul
 expect 1 $generate --input nul
 grep -q 'nul:1: a NUL byte' err || fail "$(cat err)"
 
+# ---- alignments ----
+expect 0 $generate --input four --format jsonl --print-alignment soft
+python=$(grep -c '"alignment":\[\[' out)
+[ "$python" -eq 4 ] || fail "no alignments: $(head -c 300 out)"
+expect 0 $generate --input four --format fairseq --print-alignment soft
+grep '^A-' out | cut -f 2 | tr ' ' '\n' | awk -F, '{ s = 0; for (i = 1; i <= NF; i++) s += $i; if (s < 0.999 || s > 1.001) bad = 1 } END { exit bad || NR < 4 }' ||
+    fail "shares that do not sum to 1: $(grep '^A-' out)"
+grep '^A-' out | cut -f 2 | tr ' ' '\n' >soft
+expect 0 $generate --input four --format fairseq --print-alignment hard
+tokens=$(grep '^H-' out | cut -f 3 | tr ' ' '\n' | grep -c .)
+[ "$(grep '^A-' out | cut -f 2 | tr ' ' '\n' | grep -c '^[0-9]*-[0-9]*$')" -eq "$tokens" ] || fail "not one source token for each: $(cat out)"
+expect 2 $generate --input four --print-alignment hard
+grep -q -- '--print-alignment hard: needs --format' err || fail "$(cat err)"
+
 # ---- no input ----
 : >empty
 expect 0 $generate --input empty

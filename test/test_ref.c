@@ -109,7 +109,7 @@ static void join_norm_by_hand(void **state) {
     assert_near(y, (double[]){2 * -0.75 + 0.5, 3 * 0.75 - 0.5}, 2);
 }
 
-/* METHODS F.9: uniform logits lose ln V whatever the smoothing, and gradient rows sum to 0. */
+/* Uniform logits lose ln V whatever the smoothing, and gradient rows sum to 0. */
 static void loss_of_uniform_logits(void **state) {
     (void)state;
     double x[] = {0, 0, 1, 2}, w[] = {1, 0, 0, 1, 1, 1, -1, 2}, dw[8] = {0};
@@ -215,7 +215,7 @@ static void generate(double *q, double *k, double *v, double *prev, double *o, d
     }
 }
 
-/* METHODS F.10, in the small: row by row over a cache equals the causal forward. */
+/* Row by row over a cache equals the causal forward. */
 static void generation_equals_the_full_forward(void **state) {
     (void)state;
     enum { N = LENGTH * WIDTH, PAIRS = LENGTH * LENGTH * HEADS };
@@ -300,7 +300,7 @@ static void masks_do_not_depend_on_micro_batches(void **state) {
     assert_in_range(dropped, ROWS * COLUMNS / 3, 2 * ROWS * COLUMNS / 3);
 }
 
-/* METHODS A.7: whole vectors, no rescaling, positions stay, a decoder's first symbol is spared. */
+/* doc/mathematics.md#dropout: whole vectors, no rescaling, positions stay, a decoder's first symbol is spared. */
 static void word_dropout_takes_whole_words(void **state) {
     (void)state;
     enum { ROWS = 400, LEN = 4 };

@@ -124,7 +124,7 @@ static fth_err check_parent(const char *path) {
 
 /* A table may be made anew, another file of the user may not be lost. Devices and pipes are fine. */
 static fth_err check_file(const char *path) {
-    static const char head[] = "method,N,M,d,step,stack,index,"; /* CONTRACTS 5 */
+    static const char head[] = "method,N,M,d,step,stack,index,"; /* doc/probe.md#the-columns */
     char begin[sizeof head];
     struct stat s;
     if (stat(path, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size == 0) return check_parent(path);
@@ -261,7 +261,8 @@ static fth_err read_tables(call *c) {
 
 /* ---- writing ---- */
 
-/* METHODS E.4: the mean over the LNs of a stack, of those around attention and of the FFN's. */
+/* doc/analyses.md#lninput: the mean over the LNs of a stack, of those around attention and of the
+ * FFN's. */
 static void print_norms(const fth_table *t, int32_t subject, fth_stack stack) {
     static const struct {
         const char *title, *part;
@@ -364,7 +365,7 @@ fth_err fth_verb_probe(int argc, char **argv) {
         err = fth_str_addf(&summary, "Several models come into one table and one figure. A MODEL "
                                      "may be a run: its newest checkpoint, or all of them for "
                                      "update and trajectory. doc/probe.md has examples, "
-                                     "doc/analyses.md the formulas E.1 to E.8.");
+                                     "doc/analyses.md the formulas.");
     if (err != FTH_OK) return err;
     const fth_usage usage = {"fathom probe",
                              "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR",

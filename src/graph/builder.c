@@ -131,7 +131,7 @@ fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val position
     op->u.embed.scale = (float)sqrt((double)b->config->d_model);
     op->u.embed.drop = drop;
     op->u.embed.word = word;
-    op->u.embed.keep_first = side == FTH_TGT; /* METHODS A.7 */
+    op->u.embed.keep_first = side == FTH_TGT; /* doc/mathematics.md#dropout */
     op->in[EMBED_TABLE] = table;
     op->in[EMBED_POS] = positions;
     fth_value y = {.storage = FTH_IN_ARENA,

@@ -52,7 +52,7 @@ typedef struct fth_norm_params {
 typedef struct fth_attention_spec {
     fth_side q_side, k_side;
     bool causal;
-    fth_val previous;               /* carried scores of the layer below (METHODS B.16), 0: none */
+    fth_val previous;               /* carried scores of the layer below, 0: none */
     bool carry;                     /* scores are stored for the layer above */
     double divisor;                 /* of the carried sum before softmax; 0 means 1 */
     fth_val key_cache, value_cache; /* generation: both or none */

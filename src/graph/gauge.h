@@ -1,6 +1,6 @@
-/* gauge.h: operations that look at values while a program runs (DESIGN 5). Each writes two sums
- * into two columns of a board, a small value that the host reads after the run; nothing else reads
- * them, so a graph with them computes what it computes without them, to the bit.
+/* gauge.h: operations that look at values while a program runs (doc/telemetry.md). Each writes two
+ * sums into two columns of a board, a small value that the host reads after the run; nothing else
+ * reads them, so a graph with them computes what it computes without them, to the bit.
  *
  * The sums of several micro-batches can be added up (norms: as squares) before a mean is taken. */
 #ifndef FTH_GRAPH_GAUGE_H

@@ -1,7 +1,9 @@
-/* run_view.h: what a run folder tells about its run (CONTRACTS 4), in bounded memory.
+/* run_view.h: what a run folder tells about its run (doc/formats.md#the-run-folder), in bounded
+ * memory.
  *
- * A run may still be written to, may be cut off, broken or missing: nothing of that is an error here.
- * What could not be read is counted, and `problem` says in words why nothing is known of a run. */
+ * A run may still be written to, may be cut off, broken or missing: nothing of that is an error
+ * here. What could not be read is counted, and `problem` says in words why nothing is known of a
+ * run. */
 #ifndef FTH_INSPECT_RUN_VIEW_H
 #define FTH_INSPECT_RUN_VIEW_H
 
@@ -18,7 +20,7 @@ typedef enum fth_view_state {
     FTH_VIEW_MISSING, /* no log can be read: see problem */
     FTH_VIEW_OPEN,    /* running, or stopped on its way */
     FTH_VIEW_ENDED,   /* came to its end */
-    FTH_VIEW_FAILED   /* METHODS E.12 */
+    FTH_VIEW_FAILED   /* doc/analyses.md#when-a-run-has-failed */
 } fth_view_state;
 
 enum { FTH_VIEW_CURVES = 64, FTH_VIEW_HEATS = 64, FTH_VIEW_WARNINGS = 100 };

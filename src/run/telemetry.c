@@ -117,7 +117,7 @@ static void watch_sublayer(void *context, fth_builder *b, const fth_tap *tap) {
     if (tap->sub != FTH_FFN) {
         fth_watch_entropy(g, &at, tap->lse);
         mark(w, FTH_Q_ENTROPY, sub);
-    } else if (c->activation == FTH_RELU) { /* METHODS E.6: with GELU the count means nothing */
+    } else if (c->activation == FTH_RELU) { /* with GELU the count means nothing */
         fth_watch_nonzero(g, &at, tap->act);
         mark(w, FTH_Q_FFN_NONZERO, sub);
     }

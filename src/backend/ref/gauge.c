@@ -1,5 +1,6 @@
 /* watch.c: the operations that look at values: sums over rows, cosines between the positions of a
- * sentence (METHODS E.12 d), entropy of attention. They change nothing but their two sums. */
+ * sentence (doc/analyses.md#when-a-run-has-failed d), entropy of attention. They change nothing but
+ * their two sums. */
 #include "backend/ref/ref.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* embed.c: y = D(scale * E[token] + P[position]) (METHODS A.4) and its gradient. A thread owns whole
- * tokens of the table (batch.order sorts the rows by token), so that sums never collide and always
- * have the same order. Bound by memory. */
+/* embed.c: y = D(scale * E[token] + P[position]) (doc/mathematics.md#embeddings-and-positions) and
+ * its gradient. A thread owns whole tokens of the table (batch.order sorts the rows by token), so
+ * that sums never collide and always have the same order. Bound by memory. */
 #include "backend/cpu/kernel/kernel.h"
 
 #include "graph/dropout.h"

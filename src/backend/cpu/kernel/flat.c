@@ -1,5 +1,6 @@
-/* flat.c: work on the flat arenas: Adam (METHODS A.9), sums of squares over all or over ranges, the
- * copy that products read. Adam reads 4n and writes 3n floats: bound by memory. */
+/* flat.c: work on the flat arenas: Adam (doc/mathematics.md#optimiser-and-rates), sums of squares
+ * over all or over ranges, the copy that products read. Adam reads 4n and writes 3n floats: bound
+ * by memory. */
 #include "backend/cpu/kernel/adam.h"
 
 /* Elements [begin, begin + n) of a range. */

@@ -1,7 +1,7 @@
 /* join_bwd.c: join_bwd, norm_bwd, join_norm_bwd. Per row dz = LN'(dy) + what z has from its other
- * readers, then dx = r dz, df = a D(dz), de = c dz (METHODS A.3). Sums over rows (gain, bias, learned
- * coefficients) are kept by each thread and added in the order of the threads at the end.
- * Reads 2n to 3n, writes 2n per row; bound by memory and the dropout draws. */
+ * readers, then dx = r dz, df = a D(dz), de = c dz (doc/mathematics.md#layer-norm). Sums over rows
+ * (gain, bias, learned coefficients) are kept by each thread and added in the order of the threads
+ * at the end. Reads 2n to 3n, writes 2n per row; bound by memory and the dropout draws. */
 #include "backend/cpu/kernel/kernel.h"
 
 #include "backend/cpu/kernel/vec.h"
@@ -67,7 +67,7 @@ static join_bwd join_bwd_of(const fth_exec *ex, const fth_op *op) {
     return j;
 }
 
-/* The two means that LN' needs of a row (METHODS A.3). */
+/* The two means that LN' needs of a row (doc/mathematics.md#layer-norm). */
 typedef struct row_means {
     float u, uz; /* of u = g dy, and of u xhat */
 } row_means;

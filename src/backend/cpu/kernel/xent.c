@@ -1,7 +1,8 @@
-/* xent.c: label-smoothed cross-entropy of x W^T + b (METHODS A.6) with its gradients. Rows go through in
- * chunks whose logits fit into scratch: logits = x W^T + b, per row softmax and loss and the gradient in
- * place, then dx = g W, dW += g^T x and db += its sums from the same chunk. 6 R V d operations, bound by the
- * multiply-add units; the logits of the whole batch never exist. */
+/* xent.c: label-smoothed cross-entropy of x W^T + b (doc/mathematics.md#loss) with its gradients.
+ * Rows go through in chunks whose logits fit into scratch: logits = x W^T + b, per row softmax and
+ * loss and the gradient in place, then dx = g W, dW += g^T x and db += its sums from the same
+ * chunk. 6 R V d operations, bound by the multiply-add units; the logits of the whole batch never
+ * exist. */
 #include "backend/cpu/product/gemm.h"
 
 #include "backend/cpu/kernel/math.h"
@@ -45,7 +46,7 @@ typedef struct losses {
     double loss, nll, unused[6];
 } losses;
 
-/* What the targets are (METHODS A.6). */
+/* What the targets are (doc/mathematics.md#loss). */
 typedef struct smoothing {
     double target, other; /* q of the target, q of every other */
     float scale;          /* of the gradient */

@@ -2,7 +2,7 @@
  * of floats in three parts (tiles_pack.h). 2 m n k operations, of floats six times as many. Both factors
  * are packed, m k + n k numbers that the third-level cache has to bring, and C goes through the caches once
  * for each chunk of k; that and the unit take their time one after the other, whatever is asked for ahead
- * (doc/performance-notes.md).
+ * (doc/internals/performance.md).
  *
  * A thread goes through k in chunks. Its columns of B are packed into the second-level cache, 32 rows of A
  * at a time into the first, where every strip of B meets them. A square of C begins with zeros and ends in
