@@ -29,6 +29,10 @@
       "layer's attention looked at most (hard), or its shares of all (soft)")                      \
     X(I64, beam, "5", FTH_RANGE(1, 256), "hypotheses kept; 1: greedy")                             \
     X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line; an empty one where none is") \
+    X(I64, diverse_beam_groups, "1", FTH_RANGE(1, 256),                                            \
+      "parts of the beam that shun each other's words; must divide --beam")                        \
+    X(F64, diverse_beam_strength, "0.5", FTH_MIN(0),                                               \
+      "what a word costs that an earlier part has chosen in the same step")                        \
     X(F64, lenpen, "1", FTH_ANY, "the score is divided by length^lenpen")                          \
     X(F64, unkpen, "0", FTH_ANY, "taken off the score of the unknown word")                        \
     X(F64, max_len_a, "0", FTH_MIN(0),                                                             \
@@ -321,6 +325,8 @@ static fth_generator_spec spec_of(const work *w) {
                                            .max_len_b = o->max_len_b,
                                            .min_len = o->min_len,
                                            .no_repeat_ngram = (int32_t)o->no_repeat_ngram_size,
+                                           .groups = (int32_t)o->diverse_beam_groups,
+                                           .diversity = o->diverse_beam_strength,
                                            .sampling = o->sampling,
                                            .topk = (int32_t)o->sampling_topk,
                                            .topp = o->sampling_topp,
@@ -341,6 +347,15 @@ static fth_err check(const generate_options *o, const fth_option_group *groups, 
     if (o->print_alignment[0] && strcmp(o->format, "text") == 0)
         return fth_fail(FTH_USAGE, "--print-alignment %s: needs --format fairseq or jsonl",
                         o->print_alignment);
+    if (o->sampling)
+        FTH_TRY(fth_refuse_option(groups, n, "diverse_beam_groups",
+                                  "is of beam search, without --sampling"));
+    if (o->diverse_beam_groups == 1)
+        FTH_TRY(
+            fth_refuse_option(groups, n, "diverse_beam_strength", "needs --diverse-beam-groups"));
+    if (o->beam % o->diverse_beam_groups)
+        return fth_fail(FTH_USAGE, "--diverse-beam-groups %lld: must divide --beam %lld",
+                        (long long)o->diverse_beam_groups, (long long)o->beam);
     if (o->nbest > o->beam)
         return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld", (long long)o->nbest,
                         (long long)o->beam);

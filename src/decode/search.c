@@ -20,12 +20,14 @@ typedef struct node {
 typedef struct live {
     int32_t node;
     int32_t row; /* of the newest step, -1 before the first */
+    int32_t group;
 } live;
 
 /* One sentence of the batch. */
 typedef struct sentence {
     live *live; /* [beam] */
     int32_t n_live;
+    int32_t *finished; /* [groups] */
     int32_t max_len;
     int32_t n_prefix;
     const int32_t *prefix;
@@ -274,29 +276,62 @@ static fth_err extend(search *s, int32_t i, live from, int32_t token, float logp
               .depth = s->nodes[from.node].depth + 1};
     FTH_TRY(add_node(s, n, &index));
     if (token == s->spec->eos) return finish(s, i, index);
-    next[(*n_next)++] = (live){.node = index, .row = from.row};
+    next[(*n_next)++] = (live){.node = index, .row = from.row, .group = from.group};
+    return FTH_OK;
+}
+
+/* The words that earlier groups of a sentence have chosen in this step. */
+typedef struct chosen {
+    int32_t *word; /* [n], one that was chosen twice stands there twice */
+    int32_t n;
+} chosen;
+
+static void make_dearer(fth_candidate *c, int32_t n, const chosen *earlier, double cost) {
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t k = 0; k < earlier->n; k++)
+            if (earlier->word[k] == c[i].token) c[i].sum -= cost;
+}
+
+static int32_t groups_of(const fth_search_spec *spec) {
+    return spec->groups > 1 ? spec->groups : 1;
+}
+
+/* The step of one group, whose live hypotheses go behind the others in next. */
+static fth_err group_step(search *s, int32_t i, int32_t group, chosen *earlier, live *next,
+                          int32_t *n_next) {
+    sentence *x = &s->sentences[i];
+    const int32_t beam = s->spec->beam / groups_of(s->spec), first = *n_next;
+    const int32_t kept = 2 * beam, wanted = kept + earlier->n; /* the dearer ones may fall out */
+    int32_t n = 0;
+    for (int32_t k = 0; k < x->n_live; k++) {
+        if (x->live[k].group != group) continue;
+        FTH_TRY(row_words(s, x, x->live[k], wanted));
+        n += row_candidates(s, wanted, s->nodes[x->live[k].node].sum, k, s->candidates + n);
+    }
+    make_dearer(s->candidates, n, earlier, s->spec->diversity);
+    n = fth_sort_candidates(s->candidates, n, kept);
+    const int32_t before = earlier->n;
+    for (int32_t c = 0; c < n && *n_next - first < beam && x->finished[group] < beam; c++) {
+        const fth_candidate *it = &s->candidates[c];
+        if (it->token == s->spec->eos && c >= beam)
+            continue; /* an end counts among the best only */
+        FTH_TRY(extend(s, i, x->live[it->from], it->token, it->logp, next, n_next));
+        x->finished[group] += it->token == s->spec->eos;
+        if (earlier->n - before < beam) earlier->word[earlier->n++] = it->token;
+    }
+    if (x->finished[group] >= beam) *n_next = first;
     return FTH_OK;
 }
 
 static fth_err beam_step(search *s, int32_t i) {
     sentence *x = &s->sentences[i];
-    int32_t beam = s->spec->beam, wanted = 2 * beam, n = 0;
-    for (int32_t k = 0; k < x->n_live; k++) {
-        FTH_TRY(row_words(s, x, x->live[k], wanted));
-        n += row_candidates(s, wanted, s->nodes[x->live[k].node].sum, k, s->candidates + n);
-    }
-    n = fth_sort_candidates(s->candidates, n, wanted);
-    live old[beam], next[beam];
+    const int32_t beam = s->spec->beam;
+    live next[beam];
+    int32_t words[beam], n_next = 0;
+    chosen earlier = {words, 0};
     memset(next, 0, sizeof next);
-    memcpy(old, x->live, sizeof(live) * (size_t)x->n_live);
-    int32_t n_next = 0;
-    for (int32_t c = 0; c < n && n_next < beam && s->out->count[i] < beam; c++) {
-        const fth_candidate *it = &s->candidates[c];
-        if (it->token == s->spec->eos && c >= beam)
-            continue; /* an end counts among the best only */
-        FTH_TRY(extend(s, i, old[it->from], it->token, it->logp, next, &n_next));
-    }
-    if (s->out->count[i] >= beam) n_next = 0;
+    for (int32_t g = 0; g < groups_of(s->spec); g++)
+        FTH_TRY(group_step(s, i, g, &earlier, next, &n_next));
     memcpy(x->live, next, sizeof(live) * (size_t)n_next);
     x->n_live = n_next;
     return FTH_OK;
@@ -340,8 +375,9 @@ static fth_err start(search *s) {
         if (x->max_len > s->spec->max_positions - 1) x->max_len = s->spec->max_positions - 1;
         if (x->n_prefix > x->max_len) x->n_prefix = x->max_len;
         fth_rng_init(&x->rng, s->spec->seed, (uint64_t)(b->number ? b->number[i] : i));
-        x->n_live = s->spec->sampling ? s->spec->beam : 1;
-        for (int32_t k = 0; k < x->n_live; k++) x->live[k] = (live){.node = root, .row = -1};
+        x->n_live = s->spec->sampling ? s->spec->beam : groups_of(s->spec);
+        for (int32_t k = 0; k < x->n_live; k++)
+            x->live[k] = (live){.node = root, .row = -1, .group = s->spec->sampling ? 0 : k};
     }
     for (int m = 0; m < s->n_steppers; m++)
         FTH_TRY(fth_stepper_begin(s->steppers[m], b->n_sent, b->offsets, b->ids));
@@ -405,8 +441,11 @@ static fth_err allocate(search *s) {
         return no_memory();
     for (size_t i = 0; i < n; i++) {
         s->sentences[i].live = fth_arena_alloc(&out->arena, sizeof(live) * beam);
+        s->sentences[i].finished = fth_arena_alloc(&out->arena, sizeof(int32_t) * beam);
         out->found[i] = fth_arena_alloc(&out->arena, sizeof(fth_hypothesis) * 2 * beam);
-        if (!s->sentences[i].live || !out->found[i]) return no_memory();
+        if (!s->sentences[i].live || !s->sentences[i].finished || !out->found[i])
+            return no_memory();
+        memset(s->sentences[i].finished, 0, sizeof(int32_t) * beam);
     }
     return FTH_OK;
 }

@@ -12,6 +12,10 @@ typedef struct fth_search_spec {
     int64_t max_len_b;
     int64_t min_len;         /* tokens before the end symbol at least */
     int32_t no_repeat_ngram; /* no n-gram of this size twice; 0: off */
+    /* Diverse beam search (Vijayakumar et al. 2018): so many parts of the beam, searched one after the other; a
+     * word that an earlier part has chosen in the same step costs `diversity`. 0 and 1: one part. */
+    int32_t groups;
+    double diversity;
     bool sampling;
     int32_t topk;       /* draw from the k likeliest; 0: all */
     double topp;        /* draw from the likeliest that together have this probability; 0: all */
