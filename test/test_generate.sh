@@ -85,6 +85,19 @@ done
 expect 2 $generate --input four --beam 3 --diverse-beam-groups 2
 grep -q -- '--diverse-beam-groups 2: must divide --beam 3' err || fail "$(cat err)"
 
+# ---- constraints: phrases that the model would never have said, in their order ----
+printf 'Haus\tder Kater\nblaues\n\nsieht\tNummer\tein\n' >phrases
+expect 0 $generate --input four --constraints phrases --max-len-b 60 --beam 6
+sed -n 1p out | grep -q 'Haus.*der Kater' || fail "the phrases of line 1: $(cat out)"
+sed -n 2p out | grep -q 'blaues' || fail "the phrase of line 2: $(cat out)"
+sed -n 4p out | grep -q 'sieht.*Nummer.*ein' || fail "the phrases of line 4: $(cat out)"
+sed -n 3p out >free
+expect 0 $generate --input four --max-len-b 60 --beam 6
+sed -n 3p out | cmp -s - free || fail "a line without phrases has another answer: $(cat free)"
+head -n 3 phrases >few
+expect 2 $generate --input four --constraints few
+grep -q -- '--constraints: has fewer lines than --input' err || fail "$(cat err)"
+
 # ---- no input ----
 : >empty
 expect 0 $generate --input empty

@@ -23,6 +23,8 @@
     X(STR, input, "-", FTH_SHOWN_AS("FILE"), "a line of text for each output; -: standard input")  \
     X(STR, output, "-", FTH_SHOWN_AS("FILE"), "where the output goes; -: standard output")         \
     X(STR, prefix, "", FTH_SHOWN_AS("FILE"), "lines with the forced beginning of each output")     \
+    X(STR, constraints, "", FTH_SHOWN_AS("FILE"),                                                  \
+      "lines with phrases that each output must have, in their order, with tabs between")          \
     X(CHOICE, format, "text", FTH_CHOICES("text|fairseq|jsonl"), "of the output")                  \
     X(CHOICE, print_alignment, "", FTH_CHOICES("hard|soft"),                                       \
       "with --format fairseq or jsonl: for each output token the source token that the last "      \
@@ -230,7 +232,8 @@ static fth_on_bad_line on_bad_line(const work *w) {
 static fth_err run_lines(work *w) {
     fth_generate_input *in = calloc(1, sizeof *in);
     if (!in) return fth_fail(FTH_NO_MEMORY, "no memory for lines of text");
-    fth_err err = fth_generate_input_open(in, w->o->input, w->o->prefix, on_bad_line(w));
+    fth_err err =
+        fth_generate_input_open(in, w->o->input, w->o->prefix, w->o->constraints, on_bad_line(w));
     if (err == FTH_OK) err = generate_all(w, in);
     w->skipped = in->skipped;
     fth_generate_input_fini(in);
@@ -325,6 +328,7 @@ static fth_generator_spec spec_of(const work *w) {
                                            .max_len_b = o->max_len_b,
                                            .min_len = o->min_len,
                                            .no_repeat_ngram = (int32_t)o->no_repeat_ngram_size,
+                                           .constrained = o->constraints[0] != 0,
                                            .groups = (int32_t)o->diverse_beam_groups,
                                            .diversity = o->diverse_beam_strength,
                                            .sampling = o->sampling,
@@ -356,6 +360,9 @@ static fth_err check(const generate_options *o, const fth_option_group *groups, 
     if (o->beam % o->diverse_beam_groups)
         return fth_fail(FTH_USAGE, "--diverse-beam-groups %lld: must divide --beam %lld",
                         (long long)o->diverse_beam_groups, (long long)o->beam);
+    if (o->constraints[0] && (o->sampling || o->diverse_beam_groups > 1))
+        return fth_fail(FTH_USAGE, "--constraints %s: cannot be given with --%s", o->constraints,
+                        o->sampling ? "sampling" : "diverse-beam-groups");
     if (o->nbest > o->beam)
         return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld", (long long)o->nbest,
                         (long long)o->beam);

@@ -21,6 +21,7 @@ typedef struct fth_search_spec {
     double topp;        /* draw from the likeliest that together have this probability; 0: all */
     double temperature; /* divides the logits */
     uint64_t seed;
+    bool constrained; /* batches have constraints */
     int32_t bos, pad, eos, unk;
     int32_t first; /* what the decoder reads first */
     int32_t max_positions;
@@ -32,6 +33,9 @@ typedef struct fth_search_batch {
     const int32_t *offsets, *ids;  /* as fth_stepper_begin takes them */
     const int32_t *prefix_offsets; /* [n_sent + 1] forced first tokens, NULL: none */
     const int32_t *prefix_ids;
+    const int32_t *constraint_offsets; /* [n_sent + 1] what each output must have (constraints.h),
+                                          NULL: nothing */
+    const int32_t *constraint_ids;
     const int64_t *number; /* [n_sent] of the sentence in the input: sampling draws by it */
 } fth_search_batch;
 
@@ -41,6 +45,7 @@ typedef struct fth_hypothesis {
     float *logp;     /* [n] log-probability of each */
     double sum;      /* of logp */
     double score;    /* normalised */
+    int32_t met;     /* tokens of its constraint; those that have more come first */
 } fth_hypothesis;
 
 /* The finished hypotheses of each sentence, best first. */
