@@ -23,12 +23,18 @@
     X(STR, input, "-", FTH_SHOWN_AS("FILE"), "a line of text for each output; -: standard input")  \
     X(STR, output, "-", FTH_SHOWN_AS("FILE"), "where the output goes; -: standard output")         \
     X(STR, prefix, "", FTH_SHOWN_AS("FILE"), "lines with the forced beginning of each output")     \
+    X(STR, constraints, "", FTH_SHOWN_AS("FILE"),                                                  \
+      "lines with phrases that each output must have, in their order, with tabs between")          \
     X(CHOICE, format, "text", FTH_CHOICES("text|fairseq|jsonl"), "of the output")                  \
     X(CHOICE, print_alignment, "", FTH_CHOICES("hard|soft"),                                       \
       "with --format fairseq or jsonl: for each output token the source token that the last "      \
       "layer's attention looked at most (hard), or its shares of all (soft)")                      \
     X(I64, beam, "5", FTH_RANGE(1, 256), "hypotheses kept; 1: greedy")                             \
     X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line; an empty one where none is") \
+    X(I64, diverse_beam_groups, "1", FTH_RANGE(1, 256),                                            \
+      "parts of the beam that shun each other's words; must divide --beam")                        \
+    X(F64, diverse_beam_strength, "0.5", FTH_MIN(0),                                               \
+      "what a word costs that an earlier part has chosen in the same step")                        \
     X(F64, lenpen, "1", FTH_ANY, "the score is divided by length^lenpen")                          \
     X(F64, unkpen, "0", FTH_ANY, "taken off the score of the unknown word")                        \
     X(F64, max_len_a, "0", FTH_MIN(0),                                                             \
@@ -226,7 +232,8 @@ static fth_on_bad_line on_bad_line(const work *w) {
 static fth_err run_lines(work *w) {
     fth_generate_input *in = calloc(1, sizeof *in);
     if (!in) return fth_fail(FTH_NO_MEMORY, "no memory for lines of text");
-    fth_err err = fth_generate_input_open(in, w->o->input, w->o->prefix, on_bad_line(w));
+    fth_err err =
+        fth_generate_input_open(in, w->o->input, w->o->prefix, w->o->constraints, on_bad_line(w));
     if (err == FTH_OK) err = generate_all(w, in);
     w->skipped = in->skipped;
     fth_generate_input_fini(in);
@@ -321,6 +328,9 @@ static fth_generator_spec spec_of(const work *w) {
                                            .max_len_b = o->max_len_b,
                                            .min_len = o->min_len,
                                            .no_repeat_ngram = (int32_t)o->no_repeat_ngram_size,
+                                           .constrained = o->constraints[0] != 0,
+                                           .groups = (int32_t)o->diverse_beam_groups,
+                                           .diversity = o->diverse_beam_strength,
                                            .sampling = o->sampling,
                                            .topk = (int32_t)o->sampling_topk,
                                            .topp = o->sampling_topp,
@@ -341,6 +351,18 @@ static fth_err check(const generate_options *o, const fth_option_group *groups, 
     if (o->print_alignment[0] && strcmp(o->format, "text") == 0)
         return fth_fail(FTH_USAGE, "--print-alignment %s: needs --format fairseq or jsonl",
                         o->print_alignment);
+    if (o->sampling)
+        FTH_TRY(fth_refuse_option(groups, n, "diverse_beam_groups",
+                                  "is of beam search, without --sampling"));
+    if (o->diverse_beam_groups == 1)
+        FTH_TRY(
+            fth_refuse_option(groups, n, "diverse_beam_strength", "needs --diverse-beam-groups"));
+    if (o->beam % o->diverse_beam_groups)
+        return fth_fail(FTH_USAGE, "--diverse-beam-groups %lld: must divide --beam %lld",
+                        (long long)o->diverse_beam_groups, (long long)o->beam);
+    if (o->constraints[0] && (o->sampling || o->diverse_beam_groups > 1))
+        return fth_fail(FTH_USAGE, "--constraints %s: cannot be given with --%s", o->constraints,
+                        o->sampling ? "sampling" : "diverse-beam-groups");
     if (o->nbest > o->beam)
         return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld", (long long)o->nbest,
                         (long long)o->beam);
