@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cli/self_start.h"
 #include "cli/train_options.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 #include "figure/diverged.h"
 #include "run/resume_options.h"
@@ -38,6 +39,9 @@ static fth_err train(fth_run_spec *spec, const fth_device_options *d, bool quiet
     if (err == FTH_OK && !isnan(result.best_nll))
         printf("%lld updates in %.0f s, best valid nll %.4f, ppl %.2f\n", (long long)result.updates,
                result.seconds, result.best_nll, exp(result.best_nll));
+    else if (err == FTH_OK && !isnan(result.best_score))
+        printf("%lld updates in %.0f s, best valid %s %.2f\n", (long long)result.updates,
+               result.seconds, fth_score_name(spec->score.kind), result.best_score);
     else if (err == FTH_OK)
         printf("%lld updates in %.0f s\n", (long long)result.updates, result.seconds);
     return err;
@@ -73,7 +77,7 @@ static fth_err check_ranks(const fth_ranks *ranks, int64_t wanted) {
                     fth_rank_count(ranks));
 }
 
-static fth_err train_from_options(const char *data, fth_run_options *o) {
+static fth_err train_from_options(const char *data, fth_run_options *o, fth_arena *arena) {
     fth_run_spec spec;
     fth_ranks *ranks = NULL;
     fth_str yaml = {0};
@@ -83,6 +87,7 @@ static fth_err train_from_options(const char *data, fth_run_options *o) {
     if (err == FTH_OK) err = fth_ranks_agree(ranks, fth_run_spec_from_options(o, &spec));
     fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks"); /* a run is not of so many */
     if (err == FTH_OK) err = fth_options_dump(o->groups, FTH_RUN_GROUPS, &yaml);
+    if (err == FTH_OK) err = fth_model_path(&spec.restore_file, arena);
     if (err == FTH_OK) {
         spec.data = data;
         spec.ranks = ranks;
@@ -107,7 +112,8 @@ fth_err fth_verb_train(int argc, char **argv) {
     fth_err err =
         fth_verb_options(&usage, options.groups, FTH_RUN_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) err = start_ranks(&options, argc, argv);
-    if (err == FTH_OK && !done) err = train_from_options(parsed.positionals[0], &options);
+    if (err == FTH_OK && !done)
+        err = train_from_options(parsed.positionals[0], &options, &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

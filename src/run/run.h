@@ -7,6 +7,7 @@
 #include "data/batcher.h"
 #include "data/folder.h"
 #include "data/masking.h"
+#include "run/scorer.h"
 #include "train/trainer.h"
 
 /* How an encoder's data are changed: what is hidden, and how pictures differ from epoch to epoch. */
@@ -37,6 +38,8 @@ typedef struct fth_run_spec {
         head_given; /* the configuration's head was asked for, and is not to be found by the data */
     int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
     int64_t judge_after; /* updates before rules b to d of health.h are applied */
+    fth_scorer_spec score;
+    bool best_by_score;
     double stop_seconds; /* ends the run after so much time; 0: no limit */
     fth_ranks *ranks;    /* that train together; NULL: this process alone */
     bool strict;
@@ -68,6 +71,7 @@ void fth_run_items_fini(fth_run_items *items);
 typedef struct fth_run_result {
     int64_t updates;
     double best_nll, final_nll; /* of the validation data; NAN: never validated */
+    double best_score;          /* NAN: none */
     double seconds;
 } fth_run_result;
 
