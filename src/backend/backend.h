@@ -4,6 +4,8 @@
 #ifndef FTH_BACKEND_BACKEND_H
 #define FTH_BACKEND_BACKEND_H
 
+#include <signal.h>
+
 #include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -25,6 +27,9 @@ typedef struct fth_device {
     int threads;
     /* What the classes of values mean here. */
     fth_dtype real, full;
+    /* Not 0: a run of a program ends between two operations with FTH_STOPPED, as long as it has not changed
+     * parameters. NULL: nobody asks. On the host only; a GPU runs its whole list. */
+    const volatile sig_atomic_t *stop;
 } fth_device;
 
 static inline fth_dtype fth_dtype_of(const fth_device *dev, fth_class of) {
@@ -50,6 +55,7 @@ typedef struct fth_exec {
     int64_t capacity[FTH_N_EXTENTS];
     fth_batch batch;
     fth_step step;
+    int32_t first_update; /* the first operation that changes parameters; as many as there are: none does */
     void *scratch; /* shared by all kernels, each uses it only while it runs */
     int64_t scratch_bytes;
     bool frozen;       /* parameters stay as they are when prepare is called */
@@ -68,6 +74,9 @@ static inline const fth_tensor *fth_arg(const fth_exec *ex, fth_val v) {
 static inline bool fth_adds_to(const fth_exec *ex, fth_val v) {
     return ex->graph->value[v].storage == FTH_IN_GRAD;
 }
+
+/* What a run that was asked to stop returns (program.c). */
+fth_err fth_stopped(void);
 
 /* Rows to work on now. */
 static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {

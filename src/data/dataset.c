@@ -38,7 +38,8 @@ static fth_err check_header(const char *path, const fth_fds_header *h, uint64_t 
         return fth_fail(FTH_BAD_INPUT, "%s: the data set has %llu bytes and must have %llu", path,
                         (unsigned long long)size, (unsigned long long)h->file_size);
     for (uint32_t s = 0; s < h->n_sides; s++) {
-        if (h->side[s].vocab > INT32_MAX || h->side[s].longest > INT32_MAX)
+        if (h->side[s].vocab > INT32_MAX || h->side[s].longest > INT32_MAX ||
+            h->side[s].longest > h->side[s].tokens)
             return fth_fail(FTH_BAD_INPUT, "%s: damaged data set: an impossible header", path);
         FTH_TRY(special_in_range(path, &h->side[s]));
     }

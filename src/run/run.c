@@ -1,3 +1,4 @@
+#include "model/least_size.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/str.h"
@@ -144,9 +146,10 @@ int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
     int64_t most = 0;
     const fth_dataset *sets[2] = {train, valid};
     for (int i = 0; i < 2; i++)
-        for (int s = 0; sets[i] && s < sets[i]->n_sides; s++)
-            if (sets[i]->side[s].longest + 1 + labelled > most)
-                most = sets[i]->side[s].longest + 1 + labelled;
+        for (int s = 0; sets[i] && s < sets[i]->n_sides; s++) {
+            const int64_t rows = (int64_t)sets[i]->side[s].longest + 1 + labelled;
+            if (rows > most) most = rows;
+        }
     if (most > spec->config.max_positions) most = spec->config.max_positions;
     return most < spec->max_tokens ? most : spec->max_tokens;
 }
@@ -155,12 +158,33 @@ static int64_t longest(const run *r) {
     return fth_run_longest(r->spec, r->train, r->valid);
 }
 
+fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const fth_config *config) {
+    const int64_t each = 3 * (int64_t)fth_dtype_size(device->full); /* a parameter, two moments */
+    const double described = (double)fth_least_description(config);
+    char where[64];
+    int64_t available, total;
+    double kept = 0;
+    FTH_TRY(fth_config_validate(config));
+    FTH_TRY(device->backend->memory(device, &available, &total));
+    if (spec->memory_budget == 0)
+        kept = (double)fth_least_kept(config) * (double)spec->max_tokens *
+               (double)fth_dtype_size(device->real);
+    snprintf(where, sizeof where, "on %s", device->backend->name);
+    if (device->backend->on_host)
+        return fth_least_size_check(config, each, kept + described, available, where);
+    FTH_TRY(fth_least_size_check(config, each, kept, available, where));
+    FTH_TRY(fth_memory_under("", &available, &total));
+    return fth_least_size_check(config, (int64_t)sizeof(float), described, available,
+                                "in this machine");
+}
+
 static fth_err open_model(run *r) {
     fth_config config;
     FTH_TRY(fth_run_config(r->spec, &r->folder, r->train, &config));
     const fth_method *method = fth_method_find(config.method);
     if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
         method->settle(&config);
+    FTH_TRY(fth_run_size_check(r->spec, r->device, &config));
     FTH_TRY(fth_model_init(&r->model, &config));
     FTH_TRY(fth_run_items_init(&r->items, r->spec, &r->folder, r->train, &r->model.config));
     return fth_run_batcher(r->spec, r->train, &r->items.train, &r->batcher);
@@ -581,10 +605,11 @@ static fth_err validate(run *r) {
     return fth_run_log_write(&r->lines, line);
 }
 
-/* Validation and checkpoint belong together: the state that is saved knows the score. */
+/* Validation and checkpoint belong together: the state that is saved knows the score. One that a signal ends is
+ * made when the run goes on. */
 static fth_err validate_and_save(run *r, bool with_validation) {
-    if (with_validation && r->evaluates) FTH_TRY(validate(r));
-    return save(r);
+    fth_err err = with_validation && r->evaluates ? validate(r) : FTH_OK;
+    return err == FTH_OK || err == FTH_STOPPED ? save(r) : err;
 }
 
 /* Fetches the batches of one update. */
@@ -652,11 +677,13 @@ static fth_err one_update(run *r, fth_update *u) {
     int n = (int)r->spec->update_freq;
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_verify_found(r->verify));
+    const fth_position before = r->position;
     FTH_TRY(next_batches(r));
-    if (is_watched(r, update))
-        FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, u));
-    else
-        FTH_TRY(fth_trainer_update(&r->trainer, update, r->batches, n, u));
+    fth_err err = is_watched(r, update)
+                      ? fth_telemetry_update(r->telemetry, update, r->batches, n, u)
+                      : fth_trainer_update(&r->trainer, update, r->batches, n, u);
+    if (err == FTH_STOPPED) r->position = before; /* as if it had not begun */
+    FTH_TRY(err);
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
     if (!u->finite) return diverged(r, u);
     r->state.update++;
@@ -720,7 +747,9 @@ static fth_err loop(run *r, int *signal) {
     for (bool on;;) {
         FTH_TRY_OR(err, goes_on(r, signal, &on), done);
         if (!on) break;
-        FTH_TRY_OR(err, one_update(r, &u), done);
+        err = one_update(r, &u);
+        if (err == FTH_STOPPED) continue; /* the signal is still there */
+        if (err != FTH_OK) goto done;
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
                  (double)r->tokens / (now() - r->since + 1e-9));
@@ -734,9 +763,11 @@ static fth_err loop(run *r, int *signal) {
             saved = t;
         }
     }
+    err = FTH_OK;
     if (r->state.log_updates > 0) FTH_TRY_OR(err, log_train(r), done);
     const bool unjudged = r->evaluates && *signal == 0 && r->state.validated != r->state.update;
     if (saved != r->state.update || unjudged) err = validate_and_save(r, *signal == 0);
+    if (r->evaluates && r->state.validated != r->state.update) *signal = fth_signals_pending();
 done:
     fth_progress_end(&bar);
     return err;
@@ -818,7 +849,10 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
     fth_signals_catch(&before);
+    /* alone: where others wait for a part of the update, it is made to its end */
+    device->stop = fth_rank_count(spec->ranks) == 1 ? fth_signals_flag() : NULL;
     err = loop(&r, &signal);
+    device->stop = NULL;
     fth_signals_release(&before);
     if (err != FTH_OK) goto done;
     *result =
@@ -828,7 +862,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                          .final_nll = r.state.valid_nll,
                          .seconds = wall(&r)};
     if (signal)
-        err = fth_fail(signal == SIGTERM ? FTH_TERMINATED : FTH_STOPPED,
+        err = fth_fail(signal == SIGINT ? FTH_STOPPED : FTH_TERMINATED,
                        "stopped by a signal at update %lld; the same command goes on from here",
                        (long long)r.state.update);
     else

@@ -72,6 +72,8 @@ fth_err fth_run_log_has(const fth_run_log *log, const char *type, int64_t update
     *has = false;
     const int n =
         snprintf(begin, sizeof begin, "{\"type\":\"%s\",\"update\":%lld,", type, (long long)update);
+    struct stat st;
+    if (fstat(log->fd, &st) != 0 || !S_ISREG(st.st_mode)) return FTH_OK; /* a pipe, a device */
     FILE *file = fopen(log->path, "re");
     if (!file) return fth_fail(FTH_IO, "%s: cannot open: %s", log->path, strerror(errno));
     while (!*has && getline(&line, &capacity, file) > 0)

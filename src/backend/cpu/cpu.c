@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "backend/cpu/tile/packed.h"
@@ -38,6 +39,7 @@ typedef struct op_list {
     fth_exec *ex;
     const fth_op *op; /* [n] */
     int32_t n;
+    atomic_int end; /* operations to do: fewer than n once the run was asked to stop */
 } op_list;
 
 /* Watch operations do not wait for one another: each is one thread's, and only the host reads what
@@ -47,27 +49,37 @@ static bool is_watch(const fth_op *op) {
            op->kind == FTH_KIND_gauge_entropy;
 }
 
+/* Whether the run may end after the operation at i and is asked to. One thread decides, before all meet; what it
+ * decides is about the operation after that, so a thread that looks late sees the same. */
+static void look_for_stop(op_list *list, int32_t i) {
+    const volatile sig_atomic_t *stop = list->ex->device->stop;
+    if (!stop || !*stop || i >= list->ex->first_update) return;
+    if (i + 1 < atomic_load_explicit(&list->end, memory_order_relaxed))
+        atomic_store_explicit(&list->end, i + 1, memory_order_relaxed);
+}
+
 /* Every thread walks the whole list. */
 static void walk(const fth_team *team, void *context) {
-    const op_list *list = context;
+    op_list *list = context;
     const fth_cpu_table *table = cpu_of(list->ex->device)->table;
     const unsigned mode = flush_tiny();
-    for (int32_t i = 0; i < list->n; i++) {
+    for (int32_t i = 0; i < atomic_load_explicit(&list->end, memory_order_relaxed); i++) {
         table->part[list->op[i].kind](list->ex, &list->op[i], team);
         if (i + 1 < list->n && is_watch(&list->op[i]) && is_watch(&list->op[i + 1])) continue;
+        if (team->thread == 0) look_for_stop(list, i);
         fth_team_wait(team);
     }
     restore_tiny(mode);
 }
 
 static fth_err run(fth_exec *ex) {
-    op_list list = {ex, ex->graph->op, ex->graph->n_ops};
+    op_list list = {ex, ex->graph->op, ex->graph->n_ops, ex->graph->n_ops};
     fth_pool_run(cpu_of(ex->device)->pool, walk, &list);
-    return FTH_OK;
+    return atomic_load(&list.end) == list.n ? FTH_OK : fth_stopped();
 }
 
 static fth_err run_one(fth_exec *ex, const fth_op *op) {
-    op_list list = {ex, op, 1};
+    op_list list = {ex, op, 1, 1};
     fth_pool_run(cpu_of(ex->device)->pool, walk, &list);
     return FTH_OK;
 }

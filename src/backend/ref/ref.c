@@ -13,7 +13,7 @@ static fth_err ref_open(const fth_backend *self, fth_precision precision, int th
                                    "double and takes fp32 only");
     fth_device *dev = calloc(1, sizeof *dev);
     if (!dev) return fth_fail(FTH_NO_MEMORY, "no memory for device ref");
-    *dev = (fth_device){self, precision, 1, FTH_F64, FTH_F64};
+    *dev = (fth_device){self, precision, 1, FTH_F64, FTH_F64, NULL};
     *out = dev;
     return FTH_OK;
 }
