@@ -12,9 +12,9 @@
 #include "base/option_uses.h"
 #include "base/writer.h"
 #include "cli/common_options.h"
-#include "cli/verb.h"
-#include "text/lines.h"
 #include "cli/generate_input.h"
+#include "cli/model_path.h"
+#include "cli/verb.h"
 #include "decode/generator.h"
 #include "train/weights.h"
 
@@ -345,6 +345,7 @@ fth_err fth_verb_generate(int argc, char **argv) {
         work w = {.o = &options};
         fth_log_init(&w.log, stderr, false);
         err = check(&options, groups, 2);
+        if (err == FTH_OK) err = fth_model_paths(&parsed, 0, MAX_MODELS);
         if (err == FTH_OK) err = run(&w, &parsed, &device);
         work_fini(&w);
     }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "figure/diverged.h"
 #include "cli/train_options.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 
 /* The figure of the report that a failed run leaves. What failed stays the error. */
@@ -34,6 +35,9 @@ static fth_err train(const char *data, fth_run_spec *spec, const fth_device_opti
     if (err == FTH_OK && !isnan(result.best_nll))
         printf("%lld updates in %.0f s, best valid nll %.4f, ppl %.2f\n", (long long)result.updates,
                result.seconds, result.best_nll, exp(result.best_nll));
+    else if (err == FTH_OK && !isnan(result.best_score))
+        printf("%lld updates in %.0f s, best valid %s %.2f\n", (long long)result.updates,
+               result.seconds, fth_score_name(spec->score.kind), result.best_score);
     else if (err == FTH_OK)
         printf("%lld updates in %.0f s\n", (long long)result.updates, result.seconds);
     return err;
@@ -56,10 +60,10 @@ fth_err fth_verb_train(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         err = fth_run_spec_from_options(&options, &spec);
         if (err == FTH_OK) err = fth_options_dump(options.groups, FTH_RUN_GROUPS, &yaml);
-        if (err == FTH_OK) {
-            spec.yaml = yaml.text;
+        spec.yaml = yaml.text;
+        if (err == FTH_OK) err = fth_model_path(&spec.restore_file, &parsed.arena);
+        if (err == FTH_OK)
             err = train(parsed.positionals[0], &spec, &options.device, options.train.quiet);
-        }
     }
     fth_str_fini(&yaml);
     fth_parsed_fini(&parsed);

@@ -1,10 +1,29 @@
 #include "cli/train_options.h"
 
+#include <string.h>
+
+#include "base/option_uses.h"
+
 void fth_run_options_init(fth_run_options *o) {
     o->groups[0] = fth_train_options_group(&o->train);
     o->groups[1] = fth_model_options_group(&o->model);
     o->groups[2] = fth_optimiser_options_group(&o->optimiser);
     o->groups[3] = fth_device_options_group(&o->device);
+}
+
+static fth_err score_options(const fth_run_options *all, fth_run_spec *spec) {
+    static const char *const parts[] = {"validate_beam", "validate_sentences", "best_by", NULL};
+    const fth_train_options *o = &all->train;
+    if (!o->validate_score[0])
+        return fth_refuse_options(all->groups, FTH_RUN_GROUPS, parts, "needs --validate-score");
+    spec->score = (fth_scorer_spec){.kind = strcmp(o->validate_score, "chrf") == 0 ? FTH_SCORE_CHRF
+                                                                                   : FTH_SCORE_BLEU,
+                                    .beam = o->validate_beam ? (int32_t)o->validate_beam : 4,
+                                    .sentences = o->validate_sentences,
+                                    .max_tokens = (int32_t)o->max_tokens};
+    spec->best_by_score = strcmp(o->best_by, "score") == 0;
+    if (spec->config.arch == FTH_ENCDEC) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--validate-score %s: is for --arch encdec", o->validate_score);
 }
 
 fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec) {
@@ -32,7 +51,9 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
     if (!fth_option_was_set(all->groups, FTH_RUN_GROUPS, "judge_after"))
         spec->judge_after = a->warmup_updates > 400 ? a->warmup_updates : 400;
     FTH_TRY(fth_config_from_options(m, &spec->config));
+    FTH_TRY(fth_check_schedule(all->groups, FTH_RUN_GROUPS, a));
     FTH_TRY(fth_recipe_from_options(a, &spec->recipe));
+    FTH_TRY(score_options(all, spec));
     if (spec->config.arch == FTH_DEC) spec->block = o->tokens_per_sample;
     spec->recipe.dropout = true;
     spec->recipe.seed = (uint64_t)o->seed;

@@ -8,6 +8,12 @@
 #define TRAIN_OPTIONS(X)                                                                           \
     X(STR, save_dir, "run", FTH_SHOWN_AS("FOLDER"),                                                \
       "run folder: checkpoints, log.jsonl, config.yaml; an unfinished run there goes on")          \
+    X(CHOICE, validate_score, "", FTH_CHOICES("bleu|chrf"),                                        \
+      "translate the validation data too, and log this score; default: none")                      \
+    X(I64, validate_beam, "", FTH_RANGE(1, 256), "hypotheses of that translation; default: 4")     \
+    X(I64, validate_sentences, "", FTH_MIN(1), "translate only the first so many; default: all")   \
+    X(CHOICE, best_by, "", FTH_CHOICES("nll|score"),                                               \
+      "what the best checkpoint is best by, and patience; default: nll")                           \
     X(STR, restore_file, "", FTH_SHOWN_AS("MODEL"), "start from the weights of this model")        \
     X(BOOL, reset_schedule, "false", FTH_ANY,                                                      \
       "with --restore-file: begin the method's schedule anew, instead of at its end")              \

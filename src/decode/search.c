@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/top_words.h"
 #include "decode/pick.h"
 
 /* A token of some hypothesis; hypotheses are paths to the root. */
@@ -50,7 +51,8 @@ typedef struct search {
     float *logp;               /* [n_words] */
     int32_t *word;             /* [n_words] of a list */
     bool listed;               /* the row at hand is a list; else word i is i */
-    double *mixed;             /* [vocab] of several models */
+    float *each;               /* [n_steppers, vocab] the same of each of several models */
+    const float **each_row;    /* [n_steppers] */
     fth_candidate *candidates; /* [beam, most of a row] */
     fth_candidate *scratch;    /* [vocab] of sampling */
 } search;
@@ -166,12 +168,12 @@ static fth_err row_logp(search *s, int32_t row) {
     double t = s->spec->sampling ? s->spec->temperature : 1;
     if (s->n_steppers == 1)
         return fth_log_softmax(s->logits[0] + at, s->vocab, t, s->logp) ? FTH_OK : not_finite();
-    memset(s->mixed, 0, sizeof *s->mixed * (size_t)s->vocab);
     for (int m = 0; m < s->n_steppers; m++) {
-        if (!fth_log_softmax(s->logits[m] + at, s->vocab, t, s->logp)) return not_finite();
-        for (int32_t v = 0; v < s->vocab; v++) s->mixed[v] += exp((double)s->logp[v]);
+        float *logp = s->each + (size_t)m * (size_t)s->vocab;
+        if (!fth_log_softmax(s->logits[m] + at, s->vocab, t, logp)) return not_finite();
+        s->each_row[m] = logp;
     }
-    for (int32_t v = 0; v < s->vocab; v++) s->logp[v] = (float)log(s->mixed[v] / s->n_steppers);
+    fth_row_mix(s->each_row, s->n_steppers, s->vocab, s->logp);
     return FTH_OK;
 }
 
@@ -393,12 +395,13 @@ static fth_err allocate(search *s) {
     const size_t most = beam * 2 > FTH_TOP_MOST ? beam * 2 : FTH_TOP_MOST; /* of a row */
     s->logp = malloc(sizeof *s->logp * words);
     s->word = malloc(sizeof *s->word * FTH_TOP_MOST);
-    s->mixed = malloc(sizeof *s->mixed * vocab);
+    s->each = malloc(sizeof *s->each * vocab * (size_t)s->n_steppers);
+    s->each_row = calloc((size_t)s->n_steppers, sizeof *s->each_row);
     s->logits = calloc((size_t)s->n_steppers, sizeof *s->logits);
     s->candidates = malloc(sizeof *s->candidates * beam * most);
     s->scratch = malloc(sizeof *s->scratch * vocab);
     if (!out->count || !out->found || !s->sentences || !s->rows || !s->logp || !s->word ||
-        !s->mixed || !s->logits || !s->candidates || !s->scratch)
+        !s->each || !s->each_row || !s->logits || !s->candidates || !s->scratch)
         return no_memory();
     for (size_t i = 0; i < n; i++) {
         s->sentences[i].live = fth_arena_alloc(&out->arena, sizeof(live) * beam);
@@ -425,7 +428,8 @@ fth_err fth_search(fth_stepper *const *steppers, int n_steppers, int32_t vocab,
     free(s.rows);
     free(s.logp);
     free(s.word);
-    free(s.mixed);
+    free(s.each);
+    free(s.each_row);
     free(s.logits);
     free(s.candidates);
     free(s.scratch);

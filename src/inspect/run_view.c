@@ -330,6 +330,12 @@ double fth_view_best(const fth_view *v, int64_t *update) {
     return c ? fth_curve_lowest(c, update) : (double)NAN;
 }
 
+double fth_view_last(const fth_view *v) {
+    const fth_curve *c = fth_view_curve(v, "valid.nll_loss");
+    if (!c) c = fth_view_curve(v, "train.nll_loss");
+    return c ? c->newest : (double)NAN;
+}
+
 double fth_view_final(const fth_view *v) {
     const fth_curve *c = fth_view_curve(v, "valid.nll_loss");
     return c ? c->newest : (double)NAN;

@@ -50,6 +50,8 @@ typedef struct run {
     double started;        /* clock when this process began to train */
     double wall_before;    /* seconds of earlier processes */
     int64_t began;         /* update that this process went on from */
+    double best_nll;       /* of this process's validations, or of all where the nll decides */
+    fth_scorer *scorer;    /* NULL: none */
     bool resumed;          /* from a checkpoint */
     bool evaluates;
     double
@@ -116,6 +118,7 @@ static fth_err open_data(run *r) {
                         "--patience %lld: needs validations, and %s has no split 'valid'",
                         (long long)s->patience, s->data);
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
+    if (s->score.kind != FTH_SCORE_NONE) FTH_TRY(fth_scorer_new(&s->score, &r->folder, &r->scorer));
     return fth_run_batcher(s, r->train, &r->batcher);
 }
 
@@ -409,6 +412,7 @@ static fth_err start(run *r) {
     fth_checkpoint_close(r->from);
     r->from = NULL;
     r->wall_before = r->state.wall;
+    if (!r->spec->best_by_score) r->best_nll = r->state.best_score;
     r->started = now();
     r->began = r->state.update;
     if (r->resumed) FTH_TRY(catch_up(r));
@@ -462,10 +466,8 @@ static fth_err log_start(run *r) {
                  (double)planned / 1048576.0, r->device->backend->name,
                  (double)available / 1048576.0, (double)batches / 1048576.0,
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
-    const fth_method *m = r->model.method.method;
-    int64_t tokens = r->spec->max_tokens * r->spec->update_freq;
-    const char *advice = m->warn ? m->warn(&r->model.method, tokens) : NULL;
-    if (advice) fth_log_warn(r->log, "%s", advice);
+    const char *advice = fth_method_warning(&r->model.method);
+    if (advice) warn(r, advice);
     return fth_run_log_write(&r->lines, line);
 }
 
@@ -494,27 +496,41 @@ static fth_err log_train(run *r) {
     return fth_run_log_write(&r->lines, line);
 }
 
+/* The best score as people know it. */
+static double best_shown(const run *r) {
+    return r->spec->best_by_score ? -r->state.best_score : r->state.best_score;
+}
+
 static fth_err validate(run *r) {
     fth_eval eval;
     fth_eval_spec spec = {.update = r->state.update, .block = (int32_t)r->spec->block};
     FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    double score = NAN;
+    if (r->scorer)
+        FTH_TRY(fth_scorer_run(r->scorer, &r->model, r->device, &r->trainer.arenas, &score));
+    const double measure = r->spec->best_by_score ? -score : eval.nll; /* less is better */
     r->state.valid_nll = eval.nll;
-    const bool improved = !(eval.nll >= r->state.best_score);
+    r->best_nll = fmin(r->best_nll, eval.nll);
+    const bool improved = !(measure >= r->state.best_score);
     r->state.validated = r->state.update;
     if (improved) {
-        r->state.best_score = eval.nll;
+        r->state.best_score = measure;
         r->state.best_update = r->state.update;
         r->state.patience = 0;
     } else {
         r->state.patience++;
     }
-    fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s", (long long)r->state.update,
-                 eval.nll, exp(eval.nll), improved ? ", best" : "");
+    char scored[40] = "";
+    const char *name = fth_score_name(r->spec->score.kind);
+    if (r->scorer) snprintf(scored, sizeof scored, ", %s %.2f", name, score);
+    fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s%s", (long long)r->state.update,
+                 eval.nll, exp(eval.nll), scored, improved ? ", best" : "");
     json_t *line = fth_run_log_line("valid", r->state.update);
     fth_run_log_text(line, "split", "valid");
     fth_run_log_number(line, "nll_loss", eval.nll);
     fth_run_log_number(line, "ppl", exp(eval.nll));
-    fth_run_log_number(line, "best", r->state.best_score);
+    if (r->scorer) fth_run_log_number(line, name, score);
+    fth_run_log_number(line, "best", best_shown(r));
     if (!isnan(eval.encoder_cosine))
         fth_run_log_number(line, "encoder_cosine", eval.encoder_cosine);
     return fth_run_log_write(&r->lines, line);
@@ -545,7 +561,7 @@ static void report_failure(run *r, const fth_failure *f) {
         free(path);
         return;
     }
-    if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f) != FTH_OK)
+    if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f, r->log) != FTH_OK)
         fth_log_warn(r->log, "no report of the failure: %s", fth_error_message());
     free(path);
 }
@@ -653,7 +669,9 @@ static fth_err loop(run *r, int *signal) {
         if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
         bool validation = is_due(t, r->spec->validate_interval);
         if (validation || is_due(t, r->spec->save_interval)) {
+            const double begun = now();
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
+            r->since += now() - begun; /* the speed is that of training */
             saved = t;
         }
     }
@@ -669,8 +687,7 @@ static fth_err judge(run *r, fth_judgement *out) {
     *out = (fth_judgement){.kind = FTH_NO_FAULT};
     if (r->evaluates && r->state.update >= r->spec->judge_after)
         return fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
-                                r->state.best_score, r->state.valid_nll,
-                                r->folder.target_unigram_nll, out);
+                                r->best_nll, r->state.valid_nll, r->folder.target_unigram_nll, out);
     if (r->state.update > r->began || !isnan(r->state.first_nll))
         fth_health_judge_short(r->state.first_nll,
                                r->evaluates ? r->state.valid_nll : r->state.last_nll, out);
@@ -682,7 +699,7 @@ static fth_err end(run *r, fth_run_result *result) {
     FTH_TRY(judge(r, &j));
     bool failed = j.kind != FTH_NO_FAULT;
     json_t *line = fth_run_log_line(failed ? "diverged" : "end", r->state.update);
-    fth_run_log_number(line, "best", r->state.best_score);
+    fth_run_log_number(line, "best", best_shown(r));
     fth_run_log_number(line, "wall", result->seconds);
     if (failed) fth_run_log_text(line, "reason", j.reason);
     FTH_TRY(fth_run_log_write(&r->lines, line));
@@ -701,6 +718,7 @@ static fth_err end(run *r, fth_run_result *result) {
 }
 
 static void run_fini(run *r) {
+    fth_scorer_free(r->scorer);
     fth_verify_free(r->verify);
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
@@ -722,8 +740,8 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
     fth_signals before;
-    run r = {.spec = spec, .device = device, .log = log, .lines = {.fd = -1}};
-    *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
+    run r = {.spec = spec, .device = device, .log = log, .best_nll = NAN, .lines = {.fd = -1}};
+    *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN, .best_score = NAN};
     fth_err err;
     FTH_TRY_OR(err, open_data(&r), done);
     FTH_TRY_OR(err, open_model(&r), done);
@@ -735,10 +753,12 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     err = loop(&r, &signal);
     fth_signals_release(&before);
     if (err != FTH_OK) goto done;
-    *result = (fth_run_result){.updates = r.state.update,
-                               .best_nll = r.state.best_score,
-                               .final_nll = r.state.valid_nll,
-                               .seconds = wall(&r)};
+    *result =
+        (fth_run_result){.updates = r.state.update,
+                         .best_nll = r.spec->best_by_score ? (double)NAN : r.state.best_score,
+                         .best_score = r.spec->best_by_score ? -r.state.best_score : (double)NAN,
+                         .final_nll = r.state.valid_nll,
+                         .seconds = wall(&r)};
     if (signal)
         err = fth_fail(signal == SIGTERM ? FTH_TERMINATED : FTH_STOPPED,
                        "stopped by a signal at update %lld; the same command goes on from here",

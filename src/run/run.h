@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "data/batcher.h"
 #include "data/folder.h"
+#include "run/scorer.h"
 #include "train/trainer.h"
 
 /* Everything that a run is told. */
@@ -22,7 +23,9 @@ typedef struct fth_run_spec {
     int64_t memory_budget;
     int64_t block;       /* language model: tokens of a block */
     int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
-    int64_t judge_after; /* updates before rules b to d of health.h are applied */
+    int64_t judge_after; /* updates before doc/analyses.md#when-a-run-has-failed b-d are applied */
+    fth_scorer_spec score;
+    bool best_by_score;
     double stop_seconds; /* ends the run after so much time; 0: no limit */
     bool strict;
     bool reset_schedule; /* with restore_file: the method's schedule begins anew */
@@ -40,6 +43,7 @@ int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
 typedef struct fth_run_result {
     int64_t updates;
     double best_nll, final_nll; /* of the validation data; NAN: never validated */
+    double best_score;          /* NAN: none */
     double seconds;
 } fth_run_result;
 
