@@ -12,6 +12,8 @@ import os
 import torch
 from safetensors.torch import load_file, save_file
 
+import heads
+
 F64 = torch.float64
 
 METHODS = [
@@ -118,10 +120,13 @@ def parameter_shapes(config):
         shapes[name + ".bias"] = (width,)
 
     for stack in stacks_of(config):
-        shapes[input_embedding(config, stack)] = (vocabulary_of(config, stack), d)
+        if heads.front_of(config) == "text" or stack == "decoder":
+            shapes[input_embedding(config, stack)] = (vocabulary_of(config, stack), d)
+        else:
+            shapes.update(heads.front_shapes(config))
         if config["positions"] == "learned":
             shapes[stack + ".embed_positions.weight"] = (config["max_positions"], d)
-    if config["share"] == "none":
+    if heads.predicts_words(config) and config["share"] == "none":
         shapes["output_projection.weight"] = (vocabulary_of(config, stacks_of(config)[-1]), d)
 
     for stack in stacks_of(config):
@@ -175,6 +180,7 @@ def parameter_shapes(config):
             shapes[stack + ".out_shift"] = (1,)
             if stack == "encoder":
                 shapes[stack + ".out_scale"] = (1,)
+    shapes.update(heads.head_shapes(config))
     return shapes
 
 
@@ -489,6 +495,8 @@ def run(config, params, batch, t, smoothing, make=Forward):
     pad = config["pad"]
     forward = make(config, params, t)
     out = {}
+    if heads.head_of(config) != "next-token":
+        return run_head(config, batch, smoothing, forward)
     if config["arch"] == "enc":
         source, target = batch["src"].long(), batch["src_out"].long()
         x = forward.encode(source)
@@ -508,6 +516,22 @@ def run(config, params, batch, t, smoothing, make=Forward):
     counted = (target != pad) & (source != pad)
     loss, nll = loss_of(logits, target, counted, smoothing)
     return loss, nll, out, forward
+
+
+def run_head(config, batch, smoothing, forward):
+    """The same for an encoder with a head of its own, or with pictures as input."""
+    if heads.front_of(config) == "image":
+        x = heads.embed_pictures(forward, batch, sinusoids)
+        if config["method"] == "periln" and forward.options["embed_norm"]:
+            x = forward.norm("encoder.layernorm_embedding", x)
+        real = torch.ones(x.shape[:2], dtype=torch.bool)
+        x = forward.stack("encoder", x, {"real": real, "mask": real[:, None, None, :]})
+    else:
+        real = batch["src"] != config["pad"]
+        x = forward.encode(batch["src"].long())
+    words = output_embedding(config) if heads.predicts_words(config) else None
+    loss, nll, logits = heads.run(forward, batch, x, real, words, loss_of, smoothing)
+    return loss, nll, {"hidden.encoder": x * real.unsqueeze(-1), "logits": logits}, forward
 
 
 # ---------------------------------------------------------------- gradients, training
