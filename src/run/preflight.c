@@ -148,7 +148,8 @@ static fth_err measure_start(fth_flight *f) {
 
 /* ---- all of it ---- */
 
-/* The gradients of a layer hardly depend on how many tokens they are taken over, so a quick look takes few. */
+/* The gradients of a layer hardly depend on how many tokens they are taken over, so a quick look
+ * takes few. */
 static int64_t few_tokens(const fth_flight *f, int64_t wanted) {
     const int64_t least = f->size.max_len > wanted ? f->size.max_len : wanted;
     return f->how->quick && least < f->spec->max_tokens ? least : f->spec->max_tokens;
