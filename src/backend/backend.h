@@ -55,7 +55,8 @@ typedef struct fth_exec {
     int64_t capacity[FTH_N_EXTENTS];
     fth_batch batch;
     fth_step step;
-    int32_t first_update; /* the first operation that changes parameters; as many as there are: none does */
+    int32_t
+        first_update; /* the first operation that changes parameters; as many as there are: none does */
     void *scratch; /* shared by all kernels, each uses it only while it runs */
     int64_t scratch_bytes;
     bool frozen;       /* parameters stay as they are when prepare is called */

@@ -30,7 +30,8 @@ FTH_OPTION_GROUP(fth_cpu_device_options_group, fth_device_options, "device", CPU
     X(CHOICE, lr_scheduler, "inverse_sqrt",                                                        \
       FTH_CHOICES("inverse_sqrt|inverse_sqrt_nowarmup|constant|linear|cosine|polynomial|wsd"),     \
       "how the rate changes")                                                                      \
-    X(I64, warmup_updates, "4000", FTH_RANGE(0, 1e12), "updates in which the rate rises to its peak")      \
+    X(I64, warmup_updates, "4000", FTH_RANGE(0, 1e12),                                             \
+      "updates in which the rate rises to its peak")                                               \
     X(F64, warmup_init_lr, "1e-7", FTH_MIN(0), "rate where the rise begins")                       \
     X(I64, max_update, "100000", FTH_MIN(1), "updates of the whole run")                           \
     X(F64, end_learning_rate, "", FTH_MIN(0),                                                      \

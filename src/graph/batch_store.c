@@ -174,8 +174,8 @@ static fth_err keep_numbers(fth_batch_store *s, int32_t n_sent, int32_t width, c
     FTH_TRY(number_room(s, (int64_t)rows * width + 1));
     memcpy(s->numbers, data, sizeof *data * (size_t)rows * (size_t)width);
     if (masked) memcpy(s->masked, masked, sizeof *masked * (size_t)rows);
-    s->batch.input = (fth_packed_numbers){rows, width, s->numbers, s->number_offsets,
-                                          masked ? s->masked : NULL};
+    s->batch.input =
+        (fth_packed_numbers){rows, width, s->numbers, s->number_offsets, masked ? s->masked : NULL};
     return FTH_OK;
 }
 

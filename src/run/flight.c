@@ -73,13 +73,13 @@ fth_err fth_flight_open(fth_flight *f) {
     FTH_TRY(fth_run_size_check(s, f->device, &config));
     FTH_TRY(fth_model_init(&f->model, &config));
     FTH_TRY(fth_packed_init(&f->packed, (int32_t)s->max_tokens));
-    f->size = (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,
-                                 .tgt_tokens = s->max_tokens,
-                                 .max_len = longest(f),
-                                 .memory_budget = s->memory_budget,
-                                 .batches = s->update_freq,
-                                 .inline_updates =
-                                     fth_can_update_inline(&s->recipe, s->update_freq, 1)};
+    f->size =
+        (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,
+                           .tgt_tokens = s->max_tokens,
+                           .max_len = longest(f),
+                           .memory_budget = s->memory_budget,
+                           .batches = s->update_freq,
+                           .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq, 1)};
     return FTH_OK;
 }
 
@@ -99,7 +99,8 @@ static fth_err plan_bytes(fth_flight *f) {
     if (how.recompute_norms) err = fth_graph_recompute_values(&graph, (fth_recompute_counts){0});
     if (err == FTH_OK) err = fth_plan_make(&graph, &how, &plan);
     f->out->activation_bytes = plan.bytes + fth_program_bytes_beside(f->device, &graph, capacity);
-    f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.inline_updates ? updates.grads : n, n);
+    f->out->fixed_bytes =
+        fth_arenas_bytes(f->device, n, f->size.inline_updates ? updates.grads : n, n);
     fth_plan_fini(&plan);
     fth_inline_updates_fini(&updates);
     fth_graph_fini(&graph);

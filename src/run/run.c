@@ -192,14 +192,14 @@ static fth_err open_model(run *r) {
 
 static fth_err open_programs(run *r, int64_t budget) {
     const fth_run_spec *s = r->spec;
-    fth_trainer_spec size = {
-        .src_tokens = r->model.config.arch != FTH_DEC ? s->max_tokens : 0,
-        .tgt_tokens = r->model.config.arch != FTH_ENC ? s->max_tokens : 0,
-        .max_len = longest(r),
-        .memory_budget = budget,
-        .batches = s->update_freq,
-        .ranks = s->ranks,
-        .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq, fth_rank_count(s->ranks))};
+    fth_trainer_spec size = {.src_tokens = r->model.config.arch != FTH_DEC ? s->max_tokens : 0,
+                             .tgt_tokens = r->model.config.arch != FTH_ENC ? s->max_tokens : 0,
+                             .max_len = longest(r),
+                             .memory_budget = budget,
+                             .batches = s->update_freq,
+                             .ranks = s->ranks,
+                             .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq,
+                                                                     fth_rank_count(s->ranks))};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
@@ -425,7 +425,8 @@ static fth_err save(run *r) {
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
     fth_ranks_doing(r->spec->ranks, r->state.update, "saving a checkpoint");
-    FTH_TRY(fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
+    FTH_TRY(
+        fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
     if (!writes(r)) return FTH_OK;
     FTH_TRY(log_checkpoint(r));
     return settle(r);

@@ -8,7 +8,7 @@
 /* Saves parameters, moments, state and the run's options as RUN/checkpoints/step-N. Every rank calls it, rank 0
  * writes. */
 fth_err fth_save_checkpoint(const char *folder, fth_trainer *t, const fth_train_state *state,
-                      const char *options, const char *tokenizer_from);
+                            const char *options, const char *tokenizer_from);
 
 /* Writes the model as it is as a model folder. */
 fth_err fth_save_model(const char *path, const fth_trainer *t, const char *tokenizer_from);

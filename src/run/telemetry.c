@@ -191,8 +191,9 @@ static fth_err make_ranges(fth_telemetry *w) {
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
         int64_t end = p->offset + fth_param_size(p), at = p->offset;
-        int64_t grad = fth_inline_updates_grad(&w->trainer->inline_updates, at); /* -1: the program sums it up */
-        if (w->trainer->exchange) { /* what this rank updates; nothing is early */
+        int64_t grad = fth_inline_updates_grad(&w->trainer->inline_updates,
+                                               at); /* -1: the program sums it up */
+        if (w->trainer->exchange) {                 /* what this rank updates; nothing is early */
             const fth_slice own = w->trainer->own;
             at = grad = (at > own.begin ? at : own.begin) - own.begin;
             end = (end < own.end ? end : own.end) - own.begin;

@@ -66,7 +66,7 @@ static fth_err store_encoder(fth_batch_store *store, const fth_packed *p, const 
                                  p->has_src_out ? p->src_out : NULL, fth_config_output_vocab(c)));
     if (p->number_width)
         FTH_TRY(fth_batch_store_pictures(store, p->n_sent, p->number_rows, p->number_width,
-                                        p->numbers, p->has_masked ? p->masked : NULL));
+                                         p->numbers, p->has_masked ? p->masked : NULL));
     fth_batch_store_labels(store, p->has_labels ? p->labels : NULL,
                            p->has_values ? p->values : NULL);
     return FTH_OK;

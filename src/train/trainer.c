@@ -271,7 +271,9 @@ static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *cons
 fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                               int n_batches, fth_update *out) {
     if (t->updates_inline)
-        return fth_fail(FTH_FAILED, "a trainer that updates matrices in its backward has no gradients to look at");
+        return fth_fail(
+            FTH_FAILED,
+            "a trainer that updates matrices in its backward has no gradients to look at");
     FTH_TRY(run_batches(t, update, batches, n_batches, out));
     if (!t->summed || t->exchange) return FTH_OK;
     const fth_addends all = {.data = t->sum, .many = 1, .fresh = true};
