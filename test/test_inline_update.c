@@ -274,10 +274,11 @@ static void gradients_move_together(void **state) {
 static void needs_one_batch_and_no_clipping(void **state) {
     (void)state;
     fth_recipe recipe = {.clip = 0};
-    assert_true(fth_can_update_inline(&recipe, 1));
-    assert_false(fth_can_update_inline(&recipe, 2));
+    assert_true(fth_can_update_inline(&recipe, 1, 1));
+    assert_false(fth_can_update_inline(&recipe, 2, 1));
+    assert_false(fth_can_update_inline(&recipe, 1, 2));
     recipe.clip = 1;
-    assert_false(fth_can_update_inline(&recipe, 1));
+    assert_false(fth_can_update_inline(&recipe, 1, 1));
     fth_config c = model_case_config("postln", FTH_ENCDEC);
     model_case m;
     open_case(&m, &c, "cpu", true, 0);

@@ -76,7 +76,6 @@ refuses 2 "must name a folder" $train --save-dir ""
 refuses 2 "is a checkpoint of a training" "$fathom" fold whole/checkpoints/last --out whole/checkpoints/last
 refuses 2 "is a checkpoint of a training" "$fathom" average whole/checkpoints/last --out whole/checkpoints/last
 [ -s whole/checkpoints/last/state.json ] || fail "a checkpoint lost its state"
-refuses 2 "is a run; name a model in it" "$fathom" generate whole --input text/test.en
 refuses 2 "restore-file" $train --save-dir whole --restore-file again/checkpoints/last
 
 # ---- text that another tokenizer has cut, or none that is there ----

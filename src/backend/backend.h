@@ -121,6 +121,14 @@ typedef struct fth_arenas {
         grads; /* elements of grad: fewer than n where some are updated early (inline_update.h) */
 } fth_arenas;
 
+/* What `add_up` adds up, of class full. */
+typedef struct fth_addends {
+    const void *data; /* [many, stride] */
+    int64_t stride;   /* elements */
+    int32_t many;
+    bool fresh; /* the sum begins with the first of them */
+} fth_addends;
+
 struct fth_backend {
     const char *name;
     bool on_host; /* its memory can be read and written through plain pointers */
@@ -161,6 +169,13 @@ struct fth_backend {
     fth_err (*quantize)(fth_device *dev);
     /* Over flat arenas: sum of squares (in double), Adam, and master -> weights. */
     fth_err (*sum_squares)(fth_device *dev, const void *full, int64_t n, double *out);
+    /* The same by pieces of so many elements: out [n / piece, rounded up], each a sum of its own, so that
+     * it does not depend on who has the other pieces. */
+    fth_err (*square_sums)(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                           double *out);
+    /* Adds `many` addends [n], `stride` elements apart, one after the other; to [n] is their first when
+     * it is not `fresh`. */
+    fth_err (*add_up)(fth_device *dev, void *to, const fth_addends *from, int64_t n);
     fth_err (*adam)(fth_device *dev, const fth_arenas *a, const fth_adam *args);
     fth_err (*refresh_weights)(fth_device *dev, const fth_arenas *a);
     /* Sums over each range of args, which otherwise is what adam got just before (lr 0: no update

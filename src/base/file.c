@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,10 +132,9 @@ int fth_file_exists(const char *path) {
 }
 
 int fth_folder_has(const char *folder, const char *name) {
-    char *path = fth_strdup_printf("%s/%s", folder, name);
-    int there = path && fth_file_exists(path);
-    free(path);
-    return there;
+    char path[PATH_MAX]; /* on the stack: no memory would look like no file */
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n < (int)sizeof path && fth_file_exists(path);
 }
 
 int fth_same_file(const char *a, const char *b) {

@@ -99,7 +99,10 @@ typedef struct flat_work {
     int64_t n;
     const fth_arenas *arenas;
     const fth_adam *args;
-    double *out; /* [n_ranges, FTH_RANGE_SUMS] */
+    int64_t piece;
+    float *to;
+    const fth_addends *addends;
+    double *out; /* [n_ranges, FTH_RANGE_SUMS], or one for each piece */
 } flat_work;
 
 static void sum_part(const fth_team *team, void *context) {
@@ -112,6 +115,31 @@ static fth_err sum_squares(fth_device *dev, const void *full, int64_t n, double 
     fth_pool_run(cpu->pool, sum_part, &(flat_work){.cpu = cpu, .x = full, .n = n});
     *out = 0;
     for (int i = 0; i < FTH_CPU_PIECES; i++) *out += cpu->sums[i];
+    return FTH_OK;
+}
+
+static void pieces_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    w->cpu->table->square_sums(w->x, w->n, w->piece, w->out, team);
+}
+
+static fth_err square_sums(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                           double *out) {
+    fth_cpu *cpu = (fth_cpu *)dev;
+    flat_work work = {.cpu = cpu, .x = full, .n = n, .piece = piece, .out = out};
+    fth_pool_run(cpu->pool, pieces_part, &work);
+    return FTH_OK;
+}
+
+static void add_up_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    w->cpu->table->add_up(w->to, w->addends, w->n, team);
+}
+
+static fth_err add_up(fth_device *dev, void *to, const fth_addends *from, int64_t n) {
+    fth_cpu *cpu = (fth_cpu *)dev;
+    fth_pool_run(cpu->pool, add_up_part,
+                 &(flat_work){.cpu = cpu, .to = to, .addends = from, .n = n});
     return FTH_OK;
 }
 
@@ -218,6 +246,8 @@ static const fth_backend cpu_backend = {
     .prepare = fth_cpu_pack,
     .unprepare = fth_cpu_unpack,
     .sum_squares = sum_squares,
+    .square_sums = square_sums,
+    .add_up = add_up,
     .adam = adam,
     .refresh_weights = refresh_weights,
     .range_sums = range_sums,
