@@ -219,6 +219,7 @@ for option in 'heads 4:2' 'activation gelu:relu' 'seed 7:1' 'dropout 0.2:0.1' 'm
     # shellcheck disable=SC2086
     refuses 2 "begun with --${option%% *} $old, now it is" $train --save-dir cut --$option
 done
+refuses 2 "begun with --best-by not set, now it is" $train --save-dir cut --validate-score bleu --best-by score
 [ ! -e cut/config.yaml ] || fail "a refused call wrote config.yaml"
 expect 0 $train --save-dir cut --max-update 31 --lr 0.02
 grep -q 'cut goes on with --lr 0.02 (was 0.01), --max-update 31 (was 30)' err || fail "what changed is not said: $(cat err)"
