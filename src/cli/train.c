@@ -88,6 +88,7 @@ static fth_err train_from_options(const char *data, fth_run_options *o, fth_aren
     fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks"); /* a run is not of so many */
     if (err == FTH_OK) err = fth_options_dump(o->groups, FTH_RUN_GROUPS, &yaml);
     if (err == FTH_OK) err = fth_model_path(&spec.restore_file, arena);
+    if (err == FTH_OK) err = fth_model_path(&spec.init_from, arena);
     if (err == FTH_OK) {
         spec.data = data;
         spec.ranks = ranks;

@@ -51,6 +51,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
 
     *spec = (fth_run_spec){.save_dir = o->save_dir,
                            .restore_file = o->restore_file,
+                           .init_from = o->init_from,
                            .max_tokens = o->max_tokens,
                            .update_freq = o->update_freq > 0 ? o->update_freq : 1,
                            .max_update = a->max_update,
@@ -71,6 +72,9 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
     FTH_TRY(fth_config_from_options(m, &spec->config));
     FTH_TRY(fth_check_schedule(all->groups, FTH_RUN_GROUPS, a));
     FTH_TRY(fth_recipe_from_options(a, &spec->recipe));
+    if (o->restore_file[0] && o->init_from[0])
+        return fth_fail(FTH_USAGE, "--init-from %s: cannot be given with --restore-file",
+                        o->init_from);
     FTH_TRY(take_encoder(&all->encoder, &spec->encoder));
     FTH_TRY(score_options(all, spec));
     spec->head_given = strcmp(m->head, "auto") != 0;

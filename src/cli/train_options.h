@@ -15,8 +15,11 @@
     X(CHOICE, best_by, "", FTH_CHOICES("nll|score"),                                               \
       "what the best checkpoint is best by, and patience; default: nll")                           \
     X(STR, restore_file, "", FTH_SHOWN_AS("MODEL"), "start from the weights of this model")        \
+    X(STR, init_from, "", FTH_SHOWN_AS("MODEL"),                                                   \
+      "start from what fits of a model of another task (fine-tuning); the rest begins fresh")      \
     X(BOOL, reset_schedule, "false", FTH_ANY,                                                      \
-      "with --restore-file: begin the method's schedule anew, instead of at its end")              \
+      "with --restore-file or --init-from: begin the method's schedule anew, instead of at its "   \
+      "end")                                                                                       \
     X(I64, seed, "1", FTH_MIN(0), "of initial values, dropout and the order of the data")          \
     X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
       "source tokens, and target tokens, of a batch at most")                                      \

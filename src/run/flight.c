@@ -57,6 +57,9 @@ static int64_t longest(const fth_flight *f) {
 fth_err fth_flight_open(fth_flight *f) {
     const fth_run_spec *s = f->spec;
     fth_config config;
+    if (s->init_from && s->init_from[0])
+        return fth_fail(FTH_USAGE, "--init-from %s: preflight looks at a fresh model, leave it out",
+                        s->init_from);
     if (s->restore_file[0])
         return fth_fail(FTH_USAGE,
                         "--restore-file %s: preflight looks at a fresh model, leave it "

@@ -20,6 +20,7 @@
 #include "run/failure.h"
 #include "train/evaluate.h"
 #include "run/health.h"
+#include "run/init_from.h"
 #include "run/run_encoder.h"
 #include "run/save.h"
 #include "train/profile.h"
@@ -182,8 +183,8 @@ static fth_err open_model(run *r) {
     fth_config config;
     FTH_TRY(fth_run_config(r->spec, &r->folder, r->train, &config));
     const fth_method *method = fth_method_find(config.method);
-    if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
-        method->settle(&config);
+    const bool trained = r->spec->restore_file[0] || r->spec->init_from[0];
+    if (trained && !r->spec->reset_schedule && method && method->settle) method->settle(&config);
     FTH_TRY(fth_run_size_check(r->spec, r->device, &config));
     FTH_TRY(fth_model_init(&r->model, &config));
     FTH_TRY(fth_run_items_init(&r->items, r->spec, &r->folder, r->train, &r->model.config));
@@ -319,8 +320,24 @@ static void warn(void *context, const char *text) {
     fth_run_log_write(&r->lines, line);
 }
 
+/* Weights of a model of another task. */
+static fth_err init_from(run *r) {
+    const char *folder = r->spec->init_from;
+    fth_str said = {0};
+    float *flat = malloc(sizeof *flat * (size_t)r->model.params.size);
+    if (fth_folder_check_model(&r->folder, folder) != FTH_OK) warn(r, fth_error_message());
+    fth_err err =
+        flat ? fth_init_from(folder, &r->model, r->spec->recipe.seed, flat, &said) : no_memory();
+    if (err == FTH_OK) err = fth_arenas_load(r->device, &r->trainer.arenas, flat);
+    if (err == FTH_OK) fth_log_info(r->log, "%s", said.text);
+    free(flat);
+    fth_str_fini(&said);
+    return err;
+}
+
 static fth_err start_fresh(run *r) {
     const char *weights = r->spec->restore_file;
+    if (r->spec->init_from[0]) return init_from(r);
     if (weights[0]) {
         if (fth_folder_check_model(&r->folder, weights) != FTH_OK) warn(r, fth_error_message());
         return load_weights_of(r, weights);

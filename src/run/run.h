@@ -27,6 +27,7 @@ typedef struct fth_run_spec {
     const char *yaml;         /* the resolved options, for RUN/config.yaml */
     fth_config config;        /* vocabularies and special ids are set from the data */
     const char *restore_file; /* "" or a model folder whose weights the run starts from */
+    const char *init_from;    /* "" or one of another task, of which it takes what fits */
     fth_recipe recipe;
     int64_t max_tokens, update_freq;
     int64_t max_update, max_epoch, patience; /* 0: no limit, but for max_update */
@@ -43,7 +44,7 @@ typedef struct fth_run_spec {
     double stop_seconds; /* ends the run after so much time; 0: no limit */
     fth_ranks *ranks;    /* that train together; NULL: this process alone */
     bool strict;
-    bool reset_schedule; /* with restore_file: the method's schedule begins anew */
+    bool reset_schedule; /* with restore_file or init_from: the method's schedule begins anew */
 } fth_run_spec;
 
 /* Parts of its beginning: the configuration with the vocabularies and special ids of the data; the

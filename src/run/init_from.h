@@ -1,0 +1,14 @@
+/* init_from.h: the first weights of a run from a model of another task: what has the same name and shape is taken
+ * over, the rest begins fresh, and both are said. */
+#ifndef FTH_RUN_INIT_FROM_H
+#define FTH_RUN_INIT_FROM_H
+
+#include "base/str.h"
+#include "model/model.h"
+
+/* flat [params.size]: weights of `model`, drawn from seed or taken from the model folder. said: a line with
+ * what was not taken, and what was left unused. FTH_BAD_CONFIG where nothing fits. */
+fth_err fth_init_from(const char *folder, const fth_model *model, uint64_t seed, float *flat,
+                      fth_str *said);
+
+#endif
