@@ -29,7 +29,7 @@ grep -q '32 x 32 pixels, 3 channels, 16 patches of 8 x 8, 12 visual tokens' out 
 grep -q 'labels: 3 classes: 0 1 2' out || fail "the classes are not 0 1 2"
 grep -q 'train: 12 pictures' out || fail "not every record is a picture"
 expect 0 "$fathom" data info set --json
-tr -d ' \n' <out | grep -q '"mean":\[110.0,110.0,110.0\]' || fail "the mean is not 110"
+tr -d ' \n' <set/image.json | grep -q '"mean":\[110.0,110.0,110.0\]' || fail "the mean is not 110"
 
 # the same pictures give the same bytes
 expect 0 "$fathom" prepare --train-images train.bin --valid-images valid.bin --patch 8 --visual-tokens 12 --out again

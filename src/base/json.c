@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/str.h"
 
 /* Where jansson's reader cannot have memory it goes on with half a token, past its end: it is left at once instead,
  * and what it held until then is lost. */
@@ -157,4 +158,16 @@ fth_json_text fth_json_shown(const json_t *value) {
                  s.text);
     fth_str_fini(&s);
     return shown;
+}
+
+fth_err fth_json_save(json_t *root, const char *folder, const char *name) {
+    fth_str text = {0};
+    char *path = fth_strdup_printf("%s/%s", folder, name);
+    fth_err err = root && path ? fth_json_write(root, 2, &text)
+                               : fth_fail(FTH_NO_MEMORY, "no memory to write %s/%s", folder, name);
+    if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
+    json_decref(root);
+    free(path);
+    fth_str_fini(&text);
+    return err;
 }

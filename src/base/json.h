@@ -39,4 +39,7 @@ fth_json_text fth_json_shown(const json_t *value);
  * key, indented by so many blanks. Keys keep their order. */
 fth_err fth_json_write(const json_t *value, int indent, fth_str *out);
 
+/* Writes FOLDER/name and lets go of root, which is FTH_NO_MEMORY when it is NULL. */
+fth_err fth_json_save(json_t *root, const char *folder, const char *name);
+
 #endif

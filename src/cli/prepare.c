@@ -155,7 +155,7 @@ static fth_err describe_labels(const char *text, fth_label_set *labels) {
 
 /* Tables in the place of pairs between tabs. */
 static fth_err describe_tables(const table_options *o, const fth_option_group *groups,
-                               fth_columns *columns, fth_prepare *p) {
+                               fth_table_columns *columns, fth_prepare *p) {
     static const char *const of_tables[] = {"header", "labels", "pair_separator", NULL};
     if (!o->columns[0])
         return fth_refuse_options(groups, N_GROUPS, of_tables, "is for tables; needs --columns");
@@ -358,7 +358,7 @@ static fth_err run(const text_options *text, const table_options *table,
         return fth_fail(FTH_USAGE,
                         "--segmentations %lld: needs --bpe-dropout, or all would be the same",
                         (long long)o->segmentations);
-    fth_columns columns;
+    fth_table_columns columns;
     if (of_pictures(images)) {
         FTH_TRY(prepare_pictures(images, table, o, groups, &log));
         return show_result(o->out, &log);

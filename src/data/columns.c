@@ -6,7 +6,7 @@
 
 static const char *const keys[FTH_N_COLUMNS] = {"text", "text2", "label"};
 
-static fth_err take(fth_columns *c, const char *item, size_t length) {
+static fth_err take(fth_table_columns *c, const char *item, size_t length) {
     const char *equals = memchr(item, '=', length);
     if (!equals)
         return fth_fail(FTH_USAGE, "--columns: '%.*s' is not KEY=COLUMN, as text=3", (int)length,
@@ -31,8 +31,8 @@ static int number_of(const char *name) {
     return *end == '\0' && name[0] >= '0' && name[0] <= '9' && n >= 1 && n <= 1 << 20 ? (int)n : 0;
 }
 
-fth_err fth_columns_parse(const char *text, bool header, fth_columns *out) {
-    fth_columns c = {.header = header};
+fth_err fth_columns_parse(const char *text, bool header, fth_table_columns *out) {
+    fth_table_columns c = {.header = header};
     for (const char *item = text; *item;) {
         const size_t length = strcspn(item, ",");
         FTH_TRY(take(&c, item, length));
@@ -57,7 +57,7 @@ static int find_name(const char *line, const char *name) {
     }
 }
 
-fth_err fth_columns_find(const fth_columns *c, const char *line, const char *file,
+fth_err fth_columns_find(const fth_table_columns *c, const char *line, const char *file,
                          fth_column_places *out) {
     for (int i = 0; i < FTH_N_COLUMNS; i++) {
         const char *name = c->name[i];

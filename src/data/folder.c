@@ -27,7 +27,7 @@ static fth_err read_keys(fth_folder *f) {
     if (json_integer_value(version) != 1) return bad_key(f, "version", "is not 1");
     const json_t *sides = json_object_get(f->json, "sides");
     f->n_sides = (int)json_integer_value(sides);
-    FTH_TRY(fth_image_facts_read(&f->image, json_object_get(f->json, "image"), f->path));
+    FTH_TRY(fth_image_facts_load(&f->image, f->path));
     const bool pictures = f->image.patch > 0;
     if (pictures ? f->n_sides != 0 : f->n_sides != 1 && f->n_sides != 2)
         return bad_key(f, "sides", pictures ? "is not 0" : "is not 1 or 2");
@@ -44,7 +44,7 @@ static fth_err read_keys(fth_folder *f) {
     if (!json_is_object(splits)) return bad_key(f, "splits", "is not an object");
     for (int s = 0; s < FTH_N_SPLITS; s++)
         f->has_split[s] = json_object_get(splits, fth_split_name(s)) != NULL;
-    return fth_label_set_read(&f->labels, json_object_get(f->json, "labels"), f->path);
+    return fth_label_set_load(&f->labels, f->path);
 }
 
 fth_err fth_folder_open(fth_folder *f, const char *path) {

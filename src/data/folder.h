@@ -2,6 +2,7 @@
  *
  *     DATASET/dataset.json          what it is: sides, splits, counts, options
  *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
+ *     DATASET/labels.json           what labels may be; image.json: what is known of the pictures
  *     DATASET/train.labels ...      of tables and pictures: a label for each sentence (data/vectors.h)
  *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
  *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)

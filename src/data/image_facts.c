@@ -1,7 +1,14 @@
 /* image_facts.c: the facts as JSON; normalised pictures. */
 #include "data/image_facts.h"
 
-json_t *fth_image_facts_json(const fth_image_facts *f) {
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+
+/* NULL when out of memory. */
+static json_t *json_of(const fth_image_facts *f) {
     json_t *mean = json_array(), *deviation = json_array();
     for (int32_t c = 0; c < f->channels; c++) {
         json_array_append_new(mean, json_real(f->mean[c]));
@@ -18,12 +25,10 @@ static int32_t whole(const json_t *value, int32_t most) {
 }
 
 static fth_err bad(const char *path, const char *rule) {
-    return fth_fail(FTH_BAD_INPUT, "%s: 'image' %s", path, rule);
+    return fth_fail(FTH_BAD_INPUT, "%s: %s", path, rule);
 }
 
-fth_err fth_image_facts_read(fth_image_facts *f, const json_t *json, const char *path) {
-    *f = (fth_image_facts){0};
-    if (!json) return FTH_OK;
+static fth_err read_json(fth_image_facts *f, const json_t *json, const char *path) {
     const json_t *size = json_object_get(json, "size"), *mean = json_object_get(json, "mean"),
                  *deviation = json_object_get(json, "deviation");
     f->height = whole(json_array_get(size, 0), 1 << 14);
@@ -43,6 +48,23 @@ fth_err fth_image_facts_read(fth_image_facts *f, const json_t *json, const char 
             return bad(path, "must have a deviation above 0 for each channel");
     }
     return FTH_OK;
+}
+
+fth_err fth_image_facts_write(const fth_image_facts *f, const char *folder) {
+    return fth_json_save(json_of(f), folder, "image.json");
+}
+
+fth_err fth_image_facts_load(fth_image_facts *f, const char *folder) {
+    json_t *json = NULL;
+    *f = (fth_image_facts){0};
+    if (!fth_folder_has(folder, "image.json")) return FTH_OK;
+    char *path = fth_strdup_printf("%s/image.json", folder);
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", folder);
+    fth_err err = fth_json_load(path, &json);
+    if (err == FTH_OK) err = read_json(f, json, path);
+    json_decref(json);
+    free(path);
+    return err;
 }
 
 void fth_image_normalise(const fth_image_facts *f, const uint8_t *from, float *to) {

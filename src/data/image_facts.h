@@ -1,11 +1,10 @@
-/* image_facts.h: what dataset.json says about the pictures of a data set. */
+/* image_facts.h: what is known of the pictures of a data set. */
 #ifndef FTH_DATA_IMAGE_FACTS_H
 #define FTH_DATA_IMAGE_FACTS_H
 
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/json.h"
 
 enum { FTH_IMAGE_CHANNELS = 3 };
 
@@ -30,10 +29,10 @@ static inline int32_t fth_image_numbers(const fth_image_facts *f) {
     return f->channels * f->height * f->width;
 }
 
-/* NULL when out of memory. */
-json_t *fth_image_facts_json(const fth_image_facts *f);
-/* FTH_BAD_INPUT with the rule; path: for messages. NULL: no pictures. */
-fth_err fth_image_facts_read(fth_image_facts *f, const json_t *json, const char *path);
+/* FOLDER/image.json. A data set of pictures has it, and a model that was trained on it. Without the file there are no
+ * pictures. FTH_BAD_INPUT with the file and the rule. */
+fth_err fth_image_facts_write(const fth_image_facts *f, const char *folder);
+fth_err fth_image_facts_load(fth_image_facts *f, const char *folder);
 
 /* The bytes of a picture as normalised numbers: (byte - mean) / deviation of its channel. */
 void fth_image_normalise(const fth_image_facts *f, const uint8_t *from, float *to);

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+
 fth_err fth_label_set_add(fth_label_set *s, const char *name) {
     if (fth_label_set_find(s, name) >= 0) return FTH_OK;
     if (s->n == s->capacity) {
@@ -54,7 +58,8 @@ void fth_label_set_fini(fth_label_set *s) {
     *s = (fth_label_set){0};
 }
 
-json_t *fth_label_set_json(const fth_label_set *s) {
+/* NULL when out of memory. */
+static json_t *json_of(const fth_label_set *s) {
     if (s->kind == FTH_LABELS_NUMBER) return json_pack("{s:s}", "kind", "number");
     json_t *names = json_array();
     for (int32_t i = 0; i < s->n; i++) json_array_append_new(names, json_string(s->names[i]));
@@ -62,12 +67,10 @@ json_t *fth_label_set_json(const fth_label_set *s) {
 }
 
 static fth_err bad(const char *path, const char *rule) {
-    return fth_fail(FTH_BAD_INPUT, "%s: 'labels' %s", path, rule);
+    return fth_fail(FTH_BAD_INPUT, "%s: %s", path, rule);
 }
 
-fth_err fth_label_set_read(fth_label_set *s, const json_t *json, const char *path) {
-    *s = (fth_label_set){0};
-    if (!json) return FTH_OK;
+static fth_err read_json(fth_label_set *s, const json_t *json, const char *path) {
     const char *kind = json_string_value(json_object_get(json, "kind"));
     if (!kind || (strcmp(kind, "class") != 0 && strcmp(kind, "number") != 0))
         return bad(path, "must have the kind \"class\" or \"number\"");
@@ -86,4 +89,22 @@ fth_err fth_label_set_read(fth_label_set *s, const json_t *json, const char *pat
         return bad(path, "must have different names");
     }
     return FTH_OK;
+}
+
+fth_err fth_label_set_write(const fth_label_set *s, const char *folder) {
+    if (s->kind == FTH_LABELS_NONE) return FTH_OK;
+    return fth_json_save(json_of(s), folder, "labels.json");
+}
+
+fth_err fth_label_set_load(fth_label_set *s, const char *folder) {
+    json_t *json = NULL;
+    *s = (fth_label_set){0};
+    if (!fth_folder_has(folder, "labels.json")) return FTH_OK;
+    char *path = fth_strdup_printf("%s/labels.json", folder);
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", folder);
+    fth_err err = fth_json_load(path, &json);
+    if (err == FTH_OK) err = read_json(s, json, path);
+    json_decref(json);
+    free(path);
+    return err;
 }

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/json.h"
 
 typedef enum fth_label_kind { FTH_LABELS_NONE, FTH_LABELS_CLASS, FTH_LABELS_NUMBER } fth_label_kind;
 
@@ -24,9 +23,10 @@ void fth_label_set_sort(fth_label_set *s);
 int32_t fth_label_set_find(const fth_label_set *s, const char *name);
 void fth_label_set_fini(fth_label_set *s);
 
-/* dataset.json's "labels": {"kind": "class", "names": [...]} or {"kind": "number"}; NULL when out of memory. */
-json_t *fth_label_set_json(const fth_label_set *s);
-/* FTH_BAD_INPUT with the rule; path: for messages. NULL: no labels. */
-fth_err fth_label_set_read(fth_label_set *s, const json_t *json, const char *path);
+/* FOLDER/labels.json: {"kind": "class", "names": [...]} or {"kind": "number"}. A data set has it, and a model that was
+ * trained on it. Nothing is written where there are no labels, and none are read where there is no file. */
+fth_err fth_label_set_write(const fth_label_set *s, const char *folder);
+/* FTH_BAD_INPUT with the file and the rule. */
+fth_err fth_label_set_load(fth_label_set *s, const char *folder);
 
 #endif

@@ -370,25 +370,14 @@ static fth_err prepare_splits(work *w) {
 }
 
 static fth_err write_description(work *w) {
-    fth_str text = {0};
     json_t *nll = isnan(w->unigram_nll) ? json_null() : json_real(w->unigram_nll);
     json_t *about = w->p->about ? json_incref(w->p->about) : json_object();
     json_t *root =
         json_pack("{s:s, s:i, s:s, s:i, s:o, s:o, s:O, s:O}", "format", "fathom-dataset", "version",
                   1, "fathom", FATHOM_VERSION, "sides", w->n_sides, "target_unigram_nll", nll,
                   "options", about, "tokenizers", w->tokenizers, "splits", w->splits);
-    if (root && w->labels.kind != FTH_LABELS_NONE &&
-        json_object_set_new(root, "labels", fth_label_set_json(&w->labels)) != 0) {
-        json_decref(root);
-        return no_memory();
-    }
-    char *path = fth_strdup_printf("%s/dataset.json", w->folder.temp);
-    fth_err err = root && path ? fth_json_write(root, 2, &text) : no_memory();
-    if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
-    json_decref(root);
-    free(path);
-    fth_str_fini(&text);
-    return err;
+    FTH_TRY(fth_json_save(root, w->folder.temp, "dataset.json"));
+    return fth_label_set_write(&w->labels, w->folder.temp);
 }
 
 static fth_err run(work *w) {

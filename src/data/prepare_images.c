@@ -201,22 +201,13 @@ static fth_err make_codebook(work *w) {
 
 static fth_err write_description(const work *w) {
     json_t *about = w->p->about ? json_incref(w->p->about) : json_object();
-    json_t *root = json_pack("{s:s, s:i, s:s, s:i, s:n, s:o, s:[], s:O, s:o}", "format",
-                             "fathom-dataset", "version", 1, "fathom", FATHOM_VERSION, "sides", 0,
-                             "target_unigram_nll", "options", about, "tokenizers", "splits",
-                             w->splits, "image", fth_image_facts_json(&w->facts));
-    fth_str text = {0};
-    char *path = fth_strdup_printf("%s/dataset.json", w->folder.temp);
-    fth_err err = root && path ? FTH_OK : no_memory();
-    if (err == FTH_OK && w->labels.kind != FTH_LABELS_NONE)
-        err = json_object_set_new(root, "labels", fth_label_set_json(&w->labels)) ? no_memory()
-                                                                                  : FTH_OK;
-    if (err == FTH_OK) err = fth_json_write(root, 2, &text);
-    if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
-    json_decref(root);
-    free(path);
-    fth_str_fini(&text);
-    return err;
+    json_t *root =
+        json_pack("{s:s, s:i, s:s, s:i, s:n, s:o, s:[], s:O}", "format", "fathom-dataset",
+                  "version", 1, "fathom", FATHOM_VERSION, "sides", 0, "target_unigram_nll",
+                  "options", about, "tokenizers", "splits", w->splits);
+    FTH_TRY(fth_json_save(root, w->folder.temp, "dataset.json"));
+    FTH_TRY(fth_image_facts_write(&w->facts, w->folder.temp));
+    return fth_label_set_write(&w->labels, w->folder.temp);
 }
 
 static fth_err run(work *w) {

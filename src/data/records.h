@@ -28,8 +28,8 @@ typedef struct fth_text_spec {
     fth_text_kind kind;
     const fth_text_file *files[2]; /* [n_files[i]]; the second list only when parallel */
     size_t n_files[2];
-    const char *keys[3];        /* JSON lines: the keys of source, target and further references */
-    const fth_columns *columns; /* of a table */
+    const char *keys[3]; /* JSON lines: the keys of source, target and further references */
+    const fth_table_columns *columns; /* of a table */
 } fth_text_spec;
 
 /* sides is 2 for pairs (source, target; two texts of a table) and 1 for plain text. */

@@ -12,16 +12,17 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const tokenizer_files[] = {"tokenizer.model", "tokenizer.src.model",
-                                              "tokenizer.tgt.model"};
+/* What a model needs of the data set that it was trained on, to be used on other data. */
+static const char *const input_files[] = {"tokenizer.model", "tokenizer.src.model",
+                                          "tokenizer.tgt.model", "labels.json", "image.json"};
 
 int fth_is_model_file(const char *name) {
     static const char *const others[] = {"config.json", "model.safetensors",
                                          "optimizer.safetensors", "state.json"};
     for (size_t i = 0; i < COUNT(others); i++)
         if (!strcmp(name, others[i])) return 1;
-    for (size_t i = 0; i < COUNT(tokenizer_files); i++)
-        if (!strcmp(name, tokenizer_files[i])) return 1;
+    for (size_t i = 0; i < COUNT(input_files); i++)
+        if (!strcmp(name, input_files[i])) return 1;
     return 0;
 }
 
@@ -66,15 +67,15 @@ static fth_err write_config(const char *folder, const fth_config *config, fth_fi
     return err;
 }
 
-static fth_err copy_tokenizer(const char *from, const char *folder, fth_file_sums *sums) {
+static fth_err copy_input_files(const char *from, const char *folder, fth_file_sums *sums) {
     fth_err err = FTH_OK;
-    for (size_t i = 0; i < COUNT(tokenizer_files) && !err; i++) {
+    for (size_t i = 0; i < COUNT(input_files) && !err; i++) {
         char *path = NULL, *data = NULL;
         size_t size = 0;
-        err = join(from, tokenizer_files[i], &path);
+        err = join(from, input_files[i], &path);
         if (!err && fth_file_exists(path)) {
             err = fth_file_read(path, &data, &size);
-            if (!err) err = write_file(folder, tokenizer_files[i], data, size, sums);
+            if (!err) err = write_file(folder, input_files[i], data, size, sums);
         }
         free(data);
         free(path);
@@ -84,7 +85,7 @@ static fth_err copy_tokenizer(const char *from, const char *folder, fth_file_sum
 
 fth_err fth_model_files_write(const char *folder, const fth_model_content *m, fth_file_sums *sums) {
     FTH_TRY(write_config(folder, m->config, sums));
-    if (m->tokenizer_from) FTH_TRY(copy_tokenizer(m->tokenizer_from, folder, sums));
+    if (m->tokenizer_from) FTH_TRY(copy_input_files(m->tokenizer_from, folder, sums));
     return write_tensors(folder, "model.safetensors", m, sums);
 }
 
