@@ -2,9 +2,9 @@
 """The training update that `fathom bench train` times, in PyTorch on the CPU.
 
 A Post-LN encoder-decoder with tied embeddings (--arch enc: an encoder that guesses 15 % of its
-words), sentences of one length (no padding, which suits PyTorch best), scaled_dot_product_attention, label smoothing 0.1, dropout, Adam in one fused kernel.
-Prints one JSON object: the median and the shortest update in milliseconds, tokens per second, and
-the memory that the process took beyond what it had after `import torch`.
+words), sentences of one length (no padding, which suits PyTorch best), scaled_dot_product_attention,
+label smoothing 0.1, dropout, Adam in one fused kernel. Prints one JSON object: the median and the
+shortest update in milliseconds, tokens per second, and the memory that the process took beyond what it had after `import torch`.
 """
 import argparse
 import json
