@@ -8,6 +8,7 @@
 
 #include "backend/device/device.h"
 #include "base/option_uses.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 
 double fth_bench_now(void) {
@@ -158,9 +159,10 @@ fth_err fth_verb_bench(int argc, char **argv) {
     bool done;
     fth_err err = fth_verb_options(&usage, groups, 3, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
+        err = fth_model_paths(&parsed, 1, 1);
         const fth_bench b = {&options, &model, &device,
                              parsed.n_positionals > 1 ? parsed.positionals[1] : NULL};
-        err = run_part(&b, parsed.positionals[0], groups);
+        if (err == FTH_OK) err = run_part(&b, parsed.positionals[0], groups);
     }
     fth_parsed_fini(&parsed);
     return err;

@@ -29,7 +29,7 @@ static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *reci
     FTH_TRY(fth_model_init(&b->model, config));
     fth_trainer_spec size = fth_bench_size(b->o, config);
     size.memory_budget = (int64_t)b->o->memory_budget;
-    size.inline_updates = fth_can_update_inline(recipe, 1);
+    size.inline_updates = fth_can_update_inline(recipe, 1, 1);
     FTH_TRY(fth_trainer_init(&b->trainer, &b->model, b->device, recipe, &size));
     if (b->o->telemetry) FTH_TRY(fth_telemetry_new(&b->trainer, &size, &b->telemetry));
     FTH_TRY(fth_trainer_draw(&b->trainer, 1));

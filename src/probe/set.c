@@ -72,8 +72,8 @@ static fth_err take_inputs(fth_probe_set *s, int32_t first, int32_t n) {
     if (in->rows) {
         const int64_t from = in->offsets[first];
         const int32_t rows = in->offsets[first + 1] - in->offsets[first]; /* all are of one size */
-        FTH_TRY(fth_batch_store_numbers(&s->part, n, rows, in->width, in->data + from * in->width,
-                                        in->masked ? in->masked + from : NULL));
+        FTH_TRY(fth_batch_store_pictures(&s->part, n, rows, in->width, in->data + from * in->width,
+                                         in->masked ? in->masked + from : NULL));
     }
     fth_batch_store_labels(&s->part, b->labels ? b->labels + first : NULL,
                            b->values ? b->values + first : NULL);
