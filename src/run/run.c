@@ -200,6 +200,7 @@ static fth_err open_programs(run *r, int64_t budget) {
                              .ranks = s->ranks,
                              .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq,
                                                                      fth_rank_count(s->ranks))};
+    fth_run_encoder_room(&r->items, &r->model.config, block_of(s, &r->items.train), &size);
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
