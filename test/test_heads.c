@@ -109,8 +109,8 @@ static void fill(fth_batch_store *store, const data *d, const fth_config *c, int
                                    fth_config_output_vocab(c) > 1 ? fth_config_output_vocab(c)
                                                                   : CLASSES));
     if (pictures)
-        assert_ok(fth_batch_store_numbers(store, n, patches, 4, d->numbers + first * patches * 4,
-                                          d->masked + first * patches));
+        assert_ok(fth_batch_store_pictures(store, n, patches, 4, d->numbers + first * patches * 4,
+                                           d->masked + first * patches));
     fth_batch_store_labels(store, d->labels + first,
                            c->head == FTH_HEAD_REGRESSION ? d->values + first : NULL);
 }
@@ -122,8 +122,8 @@ typedef struct subject {
     data data;
 } subject;
 
-static void open(subject *s, const fth_config *c, const char *device, bool dropout,
-                 int64_t budget) {
+static void begin_with(subject *s, const fth_config *c, const char *device, bool dropout,
+                       int64_t budget) {
     memset(s, 0, sizeof *s);
     const fth_recipe recipe = {.schedule = {.kind = FTH_CONSTANT, .lr = 1e-2},
                                .beta1 = 0.9,
@@ -142,7 +142,7 @@ static void open(subject *s, const fth_config *c, const char *device, bool dropo
     make_data(&s->data, c);
 }
 
-static void close(subject *s) {
+static void end_of(subject *s) {
     fth_trainer_fini(&s->trainer);
     fth_device_close(s->device);
     fth_model_fini(&s->model);
@@ -177,10 +177,10 @@ static void less_memory_has_the_same_bits(void **state) {
     fth_config c;
     for (int i = 0; config_at(i, &c); i++) {
         subject plain, tight;
-        open(&plain, &c, "cpu", true, 0);
+        begin_with(&plain, &c, "cpu", true, 0);
         const int64_t all = fth_trainer_bytes(&plain.trainer);
         const int64_t arena = fth_program_arena_bytes(plain.trainer.program);
-        open(&tight, &c, "cpu", true, all - arena / 5);
+        begin_with(&tight, &c, "cpu", true, all - arena / 5);
         assert_true(fth_trainer_bytes(&tight.trainer) < all);
         float *a = room(&plain), *b = room(&tight);
         const double loss = gradients(&plain, whole, 1, true, a);
@@ -189,8 +189,8 @@ static void less_memory_has_the_same_bits(void **state) {
         assert_memory_equal(a, b, sizeof *a * (size_t)plain.model.params.size);
         free(a);
         free(b);
-        close(&plain);
-        close(&tight);
+        end_of(&plain);
+        end_of(&tight);
     }
 }
 
@@ -200,7 +200,7 @@ static void micro_batches_make_one_update(void **state) {
     fth_config c;
     for (int i = 0; config_at(i, &c); i++) {
         subject s;
-        open(&s, &c, "ref", true, 0);
+        begin_with(&s, &c, "ref", true, 0);
         float *a = room(&s), *b = room(&s);
         const double loss = gradients(&s, whole, 1, true, a);
         assert_true(fabs(gradients(&s, parts, 3, true, b) - loss) < 1e-12 * fabs(loss));
@@ -212,7 +212,7 @@ static void micro_batches_make_one_update(void **state) {
         assert_true(norm > 0 && difference < 1e-12 * norm);
         free(a);
         free(b);
-        close(&s);
+        end_of(&s);
     }
 }
 
@@ -222,12 +222,12 @@ static void no_target_is_no_loss(void **state) {
     for (int i = 0; config_at(i, &c); i++) {
         if (fth_head_rows(&c) == FTH_ROWS_SENTENCES) continue;
         subject s;
-        open(&s, &c, "cpu", true, 0);
+        begin_with(&s, &c, "cpu", true, 0);
         float *grad = room(&s);
         assert_true(gradients(&s, whole, 1, false, grad) == 0);
         for (int64_t k = 0; k < s.model.params.size; k++) assert_true(grad[k] == 0);
         free(grad);
-        close(&s);
+        end_of(&s);
     }
 }
 
@@ -237,7 +237,7 @@ static void every_head_learns(void **state) {
     for (int i = 0; config_at(i, &c); i++) {
         subject s;
         fth_batch_store store;
-        open(&s, &c, "cpu", false, 0);
+        begin_with(&s, &c, "cpu", false, 0);
         assert_ok(fth_batch_store_init(&store, SENTENCES * MOST, 0, SENTENCES));
         fill(&store, &s.data, &c, 0, SENTENCES, true);
         const fth_batch *batch = &store.batch;
@@ -248,7 +248,7 @@ static void every_head_learns(void **state) {
             fail_msg("%s, %s: loss %g, first %g", fth_front_name(c.front), fth_head_name(c.head),
                      u.loss, first.loss);
         fth_batch_store_fini(&store);
-        close(&s);
+        end_of(&s);
     }
 }
 
