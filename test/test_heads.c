@@ -134,6 +134,7 @@ static void begin_with(subject *s, const fth_config *c, const char *device, bool
     const fth_trainer_spec size = {.src_tokens = SENTENCES * MOST,
                                    .max_len = MOST,
                                    .sentences = SENTENCES,
+                                   .batches = SENTENCES,
                                    .memory_budget = budget};
     assert_ok(fth_model_init(&s->model, c));
     assert_ok(fth_device_open(device, "fp32", 2, &s->device));
