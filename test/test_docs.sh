@@ -1,6 +1,6 @@
 #!/bin/sh
-# Documents that the program makes are as the program makes them; links, and the sections that comments and
-# documents cite, lead somewhere.
+# Documents that the program makes are as the program makes them, worked examples compile, and
+# scripts/check-prose has no complaint.
 set -eu
 fathom=$1
 here=$(dirname "$0")
@@ -23,40 +23,4 @@ for format in clang-format-14 clang-format; do
     }
     break
 done
-status=0
-# "METHODS B.5" and "METHODS E.1" are sections of the two documents of formulas; F lists what tests check
-for section in $(grep -rhoE 'METHODS [A-E]\.[0-9]+' src test recipes | sed 's/METHODS //' | sort -u); do
-    grep -qE "^## $section( |:)" doc/mathematics.md doc/analyses.md || {
-        echo "test_docs: $section is cited, but no section of doc/mathematics.md or doc/analyses.md" >&2
-        status=1
-    }
-done
-# what readers see names a document that they have
-if grep -rnE 'METHODS( section)? [A-F]' --include='*.md' --include='*.yaml' --exclude=tour.md --exclude=mathematics.md \
-    README.md CONTRIBUTING.md doc recipes >&2; then
-    echo "test_docs: these cite METHODS, which is no document: name doc/mathematics.md or doc/analyses.md" >&2
-    status=1
-fi
-# headings as GitHub turns them into the ends of links
-anchors() {
-    sed -n 's/^#\{1,\} //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
-}
-for file in README.md CONTRIBUTING.md doc/*.md; do
-    for link in $(grep -oE '\]\([^) ]*#[^) ]*' "$file" | sed 's/^](//' | grep -v '^http' || true); do
-        target=$(dirname "$file")/${link%%#*}
-        [ "${link%%#*}" ] || target=$file
-        anchors "$target" | grep -qxF "${link#*#}" || {
-            echo "test_docs: $file: $link: no such heading" >&2
-            status=1
-        }
-    done
-done
-for file in README.md CONTRIBUTING.md doc/*.md; do
-    for link in $(grep -o ']([^)#]*' "$file" | sed 's/^](//' | grep -v '^http' || true); do
-        [ -e "$(dirname "$file")/$link" ] || {
-            echo "test_docs: $file: $link is not there" >&2
-            status=1
-        }
-    done
-done
-exit $status
+scripts/check-prose

@@ -1,5 +1,5 @@
 /* links: modelcase run */
-/* Folds to plain Post-LN and Pre-LN keep the outputs (METHODS F.7), and the profiling pass (F.6). */
+/* Folds to plain Post-LN and Pre-LN keep the outputs; the profiling pass sets Admin's scales. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* links: modelcase run */
-/* METHODS F on whole models: signed finite differences through every parameter of every method and
+/* Whole models: signed finite differences through every parameter of every method and
  * architecture, the reductions, identity at the start, statistics and constants. */
 #include <math.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include "close.h"
 #include "model_case.h"
 
-/* ---- F.1: finite differences, in double, on ref ---- */
+/* ---- finite differences, in double, on ref ---- */
 
 static double loss_at(model_case *m, int64_t t) {
     return model_case_gradients(m, t, NULL).loss;
@@ -130,7 +130,7 @@ static void gradients_of_architecture(void **state) {
     check_gradients(&c, 3, "tied decoder, one head");
 }
 
-/* ---- F.2, F.3: reductions ---- */
+/* ---- reductions ---- */
 
 /* Loss of a method with the parameters of Post-LN (or Pre-LN) where the names are the same. */
 static double changed_loss_with_weights_of(const char *base, const fth_config *c, int64_t t,
@@ -229,7 +229,7 @@ static void dlcl_with_one_hot_rows(void **state) {
     model_case_fini(&b);
 }
 
-/* F.3: with branches at 0, only embeddings and output remain: the same loss as with no effect of
+/* With branches at 0, only embeddings and output remain: the same loss as with no effect of
  * any layer weight. */
 static void identity_at_start(void **state) {
     (void)state;
@@ -256,7 +256,7 @@ static void identity_at_start(void **state) {
     model_case_fini(&m);
 }
 
-/* ---- F.4: statistics of initial values ---- */
+/* ---- statistics of initial values ---- */
 
 static void initial_statistics(void **state) {
     (void)state;
@@ -307,7 +307,7 @@ static void draws_are_shared(void **state) {
     fth_model_fini(&mb);
 }
 
-/* ---- F.5: the schedule ---- */
+/* ---- the schedule ---- */
 
 static double alpha_at(const char *growth, double end, int64_t t) {
     fth_config c = model_case_config("branchnorm", FTH_DEC);

@@ -21,7 +21,7 @@
 
 /* ---- numbers ---- */
 
-/* The published points of DeepNet's figure 8 (METHODS E.11). */
+/* The published points of DeepNet's figure 8 (doc/analyses.md#scaling-law). */
 static void the_scaling_law_of_the_paper(void **state) {
     (void)state;
     const double depth[] = {200, 1000}, bleu[] = {31.1, 32.1};

@@ -55,7 +55,7 @@ grep -q '"stack":"decoder","name":"ffn_nonzero","values":\[null,null,[0-9.]*,nul
 
 # ---- a run that fails: its report ----
 expect 3 $train --method postln --lr 1e10 --warmup-updates 0 --telemetry 1 --save-dir wild
-for text in '"kind": "nonfinite"' '"rule": "METHODS E.12 a"' '"first_nonfinite": {' '"text": "self-attention of encoder layer 1"' \
+for text in '"kind": "nonfinite"' '"rule": "a: not finite"' '"first_nonfinite": {' '"text": "self-attention of encoder layer 1"' \
     '"first_fault": {' '"rule": "rate"' '"rule": "warm-up"' '"update_ratio": \['; do
     tr '\n' ' ' < wild/diverged.json | tr -s ' ' | grep -q "$text" || fail "diverged.json lacks $text"
 done

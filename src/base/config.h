@@ -1,4 +1,4 @@
-/* config.h: what a model is: its sizes, its method and its special ids (CONTRACTS 1.1).
+/* config.h: what a model is: its sizes, its method and its special ids (doc/formats.md#configjson).
  *
  * Data only; the fields have the names of the keys of config.json. store/config_json.h reads and writes
  * the file. The method and its options are kept as they were given: only the methods themselves
@@ -43,7 +43,7 @@ typedef struct fth_method_option {
 
 typedef struct fth_config {
     fth_arch arch;
-    char method[32]; /* an id of METHODS B.0 */
+    char method[32]; /* an id of methods.def */
     int32_t n_options;
     fth_method_option options[FTH_MAX_METHOD_OPTIONS]; /* [n_options] */
     int32_t encoder_layers, decoder_layers;            /* 0 for a stack that is not there */

@@ -15,7 +15,7 @@ typedef enum fth_err {
     FTH_IO,         /* reading or writing failed (full disk, ...)        -> exit 1 */
     FTH_NO_MEMORY,  /* memory, or the memory budget, is too small        -> exit 1 */
     FTH_FAILED,     /* anything else that failed while running           -> exit 1 */
-    FTH_DIVERGED,   /* training diverged (METHODS E.12)                  -> exit 3 */
+    FTH_DIVERGED,   /* training failed (doc/analyses.md)                 -> exit 3 */
     FTH_STOPPED,    /* SIGINT asked for the end, a checkpoint is saved   -> exit 130 */
     FTH_TERMINATED  /* the same for SIGTERM                              -> exit 143 */
 } fth_err;
@@ -34,7 +34,7 @@ fth_err fth_fail_in(fth_err code, const char *format, ...) __attribute__((format
 /* The message of the newest failure of this thread; "" before the first. */
 const char *fth_error_message(void);
 
-/* The exit status that CONTRACTS 3 gives to an error. */
+/* The exit status of an error (doc/guarantees.md#exit-status). */
 int fth_exit_status(fth_err code);
 
 /* Returns from the calling function when call fails. */

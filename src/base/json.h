@@ -1,7 +1,8 @@
 /* json.h: what fathom needs around jansson: strict reading with a place in every message, and
  * writing in which every double reads back as itself.
  *
- * A number that is not finite is the string "nan", "inf" or "-inf" (CONTRACTS 4). */
+ * A number that is not finite is the string "nan", "inf" or "-inf" (doc/formats.md#the-run-folder).
+ */
 #ifndef FTH_BASE_JSON_H
 #define FTH_BASE_JSON_H
 

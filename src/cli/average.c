@@ -61,7 +61,7 @@ static fth_err add_newest(folders *f, const char *run, size_t count) {
     return err;
 }
 
-/* What slot 0 of a method's schedule is when the model is used (METHODS B.5). */
+/* What slot 0 of a method's schedule is when the model is used (doc/mathematics.md#branchnorm). */
 static fth_err alpha_of(const fth_model_dir *m, double *alpha) {
     fth_method_state state;
     double slots[FTH_STEP_SLOTS];

@@ -1,4 +1,5 @@
-/* bench_generate.c: fathom bench generate: how fast a model generates here (METHODS E.10). */
+/* bench_generate.c: fathom bench generate: how fast a model generates here
+ * (doc/analyses.md#speed-of-generation). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -58,7 +58,7 @@ static fth_err check_blocks(const fth_config *c, const evaluate_options *o,
     return FTH_OK;
 }
 
-/* Nine digits; what is not finite is a string (CONTRACTS 4). */
+/* Nine digits; what is not finite is a string (doc/formats.md#the-run-folder). */
 static fth_number json_text(double x) {
     fth_number n;
     snprintf(n.text, sizeof n.text, isfinite(x) ? "%.9g" : "\"%g\"", x);

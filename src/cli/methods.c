@@ -40,11 +40,11 @@ static void explain(const fth_method *m) {
 }
 
 static void markdown(void) {
-    printf(
-        "# Methods\n\nMade by `fathom methods --markdown`. `G` is a sub-layer, `D` dropout, `LN` "
-        "layer normalisation, `x` the residual stream.\n\n"
-        "| id | equation | extra parameters | fold to plain Post-LN or Pre-LN |\n"
-        "| --- | --- | --- | --- |\n");
+    printf("# Methods\n\nEvery method of `--method`, with its options. `G` is a sub-layer, `D` "
+           "dropout, "
+           "`LN` a\nlayer norm, `x` the residual stream. Made by `fathom methods --markdown`.\n\n"
+           "| id | equation | extra parameters | fold to plain Post-LN or Pre-LN |\n"
+           "| --- | --- | --- | --- |\n");
     for (const fth_method *const *m = fth_methods(); *m; m++)
         printf("| `%s` | `%s` | %s | %s |\n", (*m)->id, (*m)->equation, (*m)->extra,
                (*m)->export_to);

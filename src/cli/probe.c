@@ -124,7 +124,7 @@ static fth_err check_parent(const char *path) {
 
 /* A table may be made anew, another file of the user may not be lost. Devices and pipes are fine. */
 static fth_err check_file(const char *path) {
-    static const char head[] = "method,N,M,d,step,stack,index,"; /* CONTRACTS 5 */
+    static const char head[] = "method,N,M,d,step,stack,index,"; /* doc/probe.md#the-columns */
     char begin[sizeof head];
     struct stat s;
     if (stat(path, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size == 0) return check_parent(path);
@@ -200,7 +200,7 @@ static fth_err find_set(call *c) {
     c->batch = fth_strdup_printf("%s.probe-set-%ld.tmp", o->out, (long)getpid());
     c->temporary = true;
     if (!c->batch) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
-    FTH_TRY(fth_scratch_hold(c->batch));
+    FTH_TRY(fth_unfinished_hold(c->batch));
     return draw(c);
 }
 
@@ -261,7 +261,8 @@ static fth_err read_tables(call *c) {
 
 /* ---- writing ---- */
 
-/* METHODS E.4: the mean over the LNs of a stack, of those around attention and of the FFN's. */
+/* doc/analyses.md#lninput: the mean over the LNs of a stack, of those around attention and of the
+ * FFN's. */
 static void print_norms(const fth_table *t, int32_t subject, fth_stack stack) {
     static const struct {
         const char *title, *part;
@@ -364,7 +365,7 @@ fth_err fth_verb_probe(int argc, char **argv) {
         err = fth_str_addf(&summary, "Several models come into one table and one figure. A MODEL "
                                      "may be a run: its newest checkpoint, or all of them for "
                                      "update and trajectory. doc/probe.md has examples, "
-                                     "doc/analyses.md the formulas E.1 to E.8.");
+                                     "doc/analyses.md the formulas.");
     if (err != FTH_OK) return err;
     const fth_usage usage = {"fathom probe",
                              "WHAT MODEL... (--batch FILE | --data DATASET) --out F.csv|DIR",
@@ -381,7 +382,7 @@ fth_err fth_verb_probe(int argc, char **argv) {
         err = fth_analysis_find(parsed.positionals[0], &c.what);
         if (err == FTH_OK) err = probe(&c, &device, fth_option_was_set(groups, 2, "update"));
         if (c.temporary && c.batch) unlink(c.batch);
-        fth_scratch_drop(c.batch);
+        fth_unfinished_drop(c.batch);
         fth_new_dirs_fini(&c.made);
         free(c.batch);
         fth_table_fini(&c.table);

@@ -31,9 +31,9 @@ typedef struct fth_folder {
     int n_sides; /* 2: source and target; 1: text for a language model, or with labels; 0: pictures */
     int separate; /* source and target have a tokenizer each */
     int has_split[FTH_N_SPLITS];
-    double target_unigram_nll; /* H_uni of METHODS E.12: nats per target token, end symbols
-                                  included, under the frequencies of the training data; NAN when
-                                  there is no train split */
+    double target_unigram_nll; /* H_uni of doc/analyses.md#when-a-run-has-failed: nats per target
+                                  token, end symbols included, under the frequencies of the training
+                                  data; NAN when there is no train split */
     fth_image_facts image;     /* of pictures; zero: it is text */
     fth_label_set labels;      /* what they may be; NONE: there are none */
     json_t *json;              /* all of dataset.json */

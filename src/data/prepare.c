@@ -243,7 +243,7 @@ static fth_err load_tokenizers(work *w) {
     return FTH_OK;
 }
 
-/* H_uni of METHODS E.12, nats per token. */
+/* H_uni of doc/analyses.md#when-a-run-has-failed, nats per token. */
 static double unigram_nll(const int64_t *counts, int32_t n) {
     double total = 0, sum = 0;
     for (int32_t i = 0; i < n; i++) {

@@ -164,6 +164,14 @@ static const char *title_of(const fth_table *t, int32_t subject) {
     return t->subject[subject].label;
 }
 
+/* A panel of one model: its name and what is shown of it. */
+static void begin_subject_panel(figure *f, int32_t subject, const char *what, const char *more,
+                                const char *x, const char *y) {
+    char title[128];
+    snprintf(title, sizeof title, "%s: %s", title_of(f->t, subject), what);
+    begin_panel(f, title, more, x, y);
+}
+
 /* Number `k` of every row of a subject and stack against the layer, as a curve. */
 static void layer_curve(figure *f, int32_t subject, fth_stack stack, int k) {
     begin_block(f);
@@ -380,9 +388,10 @@ static void lninput(figure *f) {
 static void places_panel(figure *f, int32_t subject, fth_stack stack) {
     int32_t layers = f->t->subject[subject].layers[stack];
     const int32_t shown[3] = {1, (layers + 1) / 2, layers};
-    begin_panel(f, title_of(f->t, subject), fth_stack_name(stack),
-                "place: 1 into LN1, 2 out of it, 3 into LN2, 4 out of it, 5 into the last LN",
-                "gradient norm");
+    begin_subject_panel(
+        f, subject, "gradient norm by place", fth_stack_name(stack),
+        "place: 1 into LN1, 2 out of it, 3 into LN2, 4 out of it, 5 into the last LN",
+        "gradient norm");
     f->logarithmic = true;
     SAY(f, &f->panels, "set xrange [0.8:5.2]\nset xtics 1,1,5\n");
     for (int k = 0; k < 3; k++) {
@@ -409,7 +418,8 @@ static const char *map_style(int64_t cells) {
 /* Cosine of every two layers as a map; all maps have the same colours. */
 static void similarity_panel(figure *f, int32_t subject, fth_stack stack) {
     double low = 0.99; /* so that there is a range */
-    begin_panel(f, title_of(f->t, subject), fth_stack_name(stack), "layer", "layer");
+    begin_subject_panel(f, subject, "cosine between layers", fth_stack_name(stack), "layer",
+                        "layer");
     begin_block(f);
     for (int64_t i = 0; i < f->t->n; i++) {
         const fth_probe_row *r = &f->t->row[i];
@@ -502,7 +512,8 @@ static void surface(figure *f) {
     f->columns = f->t->n_subjects > 1 ? 2 : 1;
     for (int32_t s = 0; s < f->t->n_subjects; s++) {
         int block = grid_block(f, s, NULL);
-        begin_panel(f, title_of(f->t, s), NULL, "a: first direction", "b: second direction");
+        begin_subject_panel(f, s, "loss around it", NULL, "a: first direction",
+                            "b: second direction");
         if (block < 0) {
             end_panel(f);
             continue;
@@ -524,8 +535,8 @@ static void trajectory_panel(figure *f, int32_t s) {
     int64_t edge = (int64_t)sqrt((double)cells);
     int map = grid_block(f, s, "surface");
     bool mapped = map >= 0;
-    begin_panel(f, title_of(f->t, s), mapped ? "white: its checkpoints" : NULL,
-                "along the way from start to end", "beside it");
+    begin_subject_panel(f, s, "loss around the run", mapped ? "white: its checkpoints" : NULL,
+                        "along the way from start to end", "beside it");
     begin_block(f);
     for (int64_t i = 0; i < f->t->n; i++) {
         const fth_probe_row *r = &f->t->row[i];

@@ -121,7 +121,8 @@ static fth_err add_data(const figure *g, fth_str *s) {
     return FTH_OK;
 }
 
-/* METHODS E.11 through a line over the depth: its curve as a plot of its own; n = 0: none. */
+/* doc/analyses.md#scaling-law through a line over the depth: its curve as a plot of its own; n = 0:
+ * none. */
 static fth_err add_fit(const figure *g, size_t first, size_t line, fth_str *s) {
     fth_fit fit = {0};
     size_t n = 0;

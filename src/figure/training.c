@@ -143,11 +143,11 @@ static fth_err add_figure(fth_str *script, const char *terminal, const char *out
                           const char *ending, const series *s, int n) {
     FTH_TRY(fth_str_addf(script, "set terminal %s\nset output '%s.%s'\n", terminal, out, ending));
     FTH_TRY(fth_str_addf(script, "unset logscale\nset format y '%%g'\nset multiplot layout 1,2\n"
-                                 "set key below\n"
-                                 "set title 'Loss'\nset xlabel 'update'\n"
+                                 "set key bmargin center horizontal maxrows 2\nset bmargin 7\n"
+                                 "set title 'Loss by update'\nset xlabel 'update'\n"
                                  "set ylabel 'negative log-likelihood (nats per token)'\n"));
     FTH_TRY(add_plot(script, s, n, true));
-    FTH_TRY(fth_str_addf(script, "set title 'Gradient norm of each sub-layer'\n"
+    FTH_TRY(fth_str_addf(script, "set title 'Gradient norm by sub-layer, first and last update'\n"
                                  "set xlabel 'sub-layer: encoder, then decoder, bottom to top'\n"
                                  "set ylabel 'norm of the gradient of its parameters'\n"
                                  "set logscale y\nset format y '10^{%%T}'\n"));

@@ -33,11 +33,12 @@ int32_t fth_front_width(const fth_config *c);
 
 /* ---- what fronts, heads and decoders share (text.c) ---- */
 
-/* Words and positions of a stack: sqrt(d) E[token] + P[position], with the dropouts (METHODS A.4). */
+/* Words and positions of a stack: sqrt(d) E[token] + P[position], with the dropouts
+ * (doc/mathematics.md#embeddings-and-positions). */
 fth_val fth_front_words(fth_builder *b, fth_stack stack, bool drop);
 /* The table of positions of the stack that is being built. */
 fth_val fth_front_positions(fth_builder *b);
-/* The matrix that turns rows into logits of words (METHODS A.5). */
+/* The matrix that turns rows into logits of words (doc/mathematics.md#output-layer). */
 fth_val fth_front_output(fth_builder *b);
 
 #endif

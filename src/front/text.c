@@ -1,5 +1,5 @@
 /* text.c: words become rows: token embeddings and positions, and the matrix of the logits of words
- * (METHODS A.4, A.5). */
+ * (doc/mathematics.md#embeddings-and-positions, A.5). */
 #include <math.h>
 
 #include "front/front.h"

@@ -44,7 +44,7 @@ typedef struct fth_batch {
     const int32_t *length; /* [tgt rows] how many of them */
 } fth_batch;
 
-/* One update of Adam over ranges of the flat arenas (METHODS A.9). */
+/* One update of Adam over ranges of the flat arenas (doc/mathematics.md#optimiser-and-rates). */
 typedef struct fth_adam_range {
     int64_t begin, end; /* elements */
     int64_t grad;       /* where the gradient of `begin` lies among the gradients */

@@ -38,7 +38,7 @@ enum { FTH_PARAM_ALIGNMENT = 64 }; /* elements: groups start on a cache line in 
 
 typedef enum fth_init_rule {
     FTH_INIT_CONST,          /* every entry is `value` */
-    FTH_INIT_XAVIER_UNIFORM, /* XU(gain), METHODS A.8 */
+    FTH_INIT_XAVIER_UNIFORM, /* XU(gain), doc/mathematics.md#initial-values */
     FTH_INIT_XAVIER_NORMAL,  /* XN(gain) */
     FTH_INIT_NORMAL,         /* N(0, value) */
     FTH_INIT_MEAN_OF_ROW     /* row r: 1 / (r + 1) up to the diagonal, 0 above */
@@ -50,7 +50,7 @@ typedef struct fth_init {
     double value; /* CONST: the value; NORMAL: the standard deviation */
 } fth_init;
 
-/* Rules of initialisation, METHODS A.8. */
+/* Rules of initialisation, doc/mathematics.md#initial-values. */
 static inline fth_init fth_xavier_uniform(double gain) {
     return (fth_init){.rule = FTH_INIT_XAVIER_UNIFORM, .gain = gain};
 }
@@ -65,7 +65,7 @@ static inline fth_init fth_init_normal(double deviation) {
 }
 
 typedef struct fth_param {
-    const char *name; /* CONTRACTS 1.2 */
+    const char *name; /* doc/formats.md#names-of-parameters */
     fth_role role;
     fth_stack stack;
     fth_sub sub;

@@ -1,4 +1,4 @@
-/* positions.h: the sinusoidal table of positions (METHODS A.4). */
+/* positions.h: the sinusoidal table of positions (doc/mathematics.md#embeddings-and-positions). */
 #ifndef FTH_GRAPH_POSITIONS_H
 #define FTH_GRAPH_POSITIONS_H
 

@@ -1,4 +1,5 @@
-/* next_token.c: the word of every row: logits = E h, tied or not (METHODS A.5, A.6). */
+/* next_token.c: the word of every row: logits = E h, tied or not (doc/mathematics.md#output-layer,
+ * A.6). */
 #include "front/front.h"
 #include "head/head.h"
 

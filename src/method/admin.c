@@ -1,5 +1,5 @@
 /* admin.c: x <- LN(omega_i x + D(G(x))), omega_i a learned vector set by one profiling pass, or
- * by a formula of the depth (METHODS B.9). */
+ * by a formula of the depth. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* b2t.c: Post-LN, and the last sub-layer of a layer adds the layer's input: it skips every LN of
- * the layer but the last (METHODS B.6). */
+ * the layer but the last. */
 #include "method/b2t_init.h"
 
 static fth_val join(fth_builder *b, const fth_site *s, fth_val x, fth_val f) {

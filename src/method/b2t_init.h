@@ -1,5 +1,5 @@
 /* b2t_init.h: the initial scale of the two methods with a bottom-to-top connection
- * (METHODS B.6, B.7). */
+ * (doc/mathematics.md#b2t). */
 #ifndef FTH_METHOD_B2T_INIT_H
 #define FTH_METHOD_B2T_INIT_H
 

@@ -1,5 +1,5 @@
 /* b2t_noln.c: the bottom-to-top connection without layer norms: a layer ends with
- * y = alpha x_layer + beta (c + D(FFN(c))) (METHODS B.7). */
+ * y = alpha x_layer + beta (c + D(FFN(c))). */
 #include <math.h>
 
 #include "method/b2t_init.h"

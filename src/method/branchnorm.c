@@ -1,5 +1,5 @@
 /* branchnorm.c: x <- LN(x + alpha_t D(G(x))), alpha_t growing from 1/T to its end value in the
- * first T updates; initialised with the gain of depth_gain.h (METHODS B.5). */
+ * first T updates; initialised with the gain of depth_gain.h. */
 #include <math.h>
 #include <string.h>
 

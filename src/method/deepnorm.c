@@ -1,4 +1,4 @@
-/* deepnorm.c: x <- LN(alpha x + D(G(x))), alpha and the init gain beta by depth (METHODS B.4). */
+/* deepnorm.c: x <- LN(alpha x + D(G(x))), alpha and the init gain beta by depth. */
 #include <math.h>
 
 #include "method/depth_gain.h"

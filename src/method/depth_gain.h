@@ -1,4 +1,4 @@
-/* depth_gain.h: the gain beta that two methods share (METHODS B.4, B.5). */
+/* depth_gain.h: the gain beta that two methods share (DeepNet, table I). */
 #ifndef FTH_METHOD_DEPTH_GAIN_H
 #define FTH_METHOD_DEPTH_GAIN_H
 

@@ -1,5 +1,5 @@
 /* dlcl.c: the input of a layer is a learned mix of all outputs below it, over Pre-LN or Post-LN
- * layers (METHODS B.8). */
+ * layers. */
 #include <stdio.h>
 
 #include "method/method.h"

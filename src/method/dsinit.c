@@ -1,5 +1,4 @@
-/* dsinit.c: Post-LN whose layer l starts multiplied by l^-power: upper layers are smaller
- * (METHODS B.13). */
+/* dsinit.c: Post-LN whose layer l starts multiplied by l^-power: upper layers are smaller. */
 #include <math.h>
 
 #include "method/fold.h"

@@ -1,5 +1,4 @@
-/* fold.h: what a method needs to turn a trained model into plain Post-LN, or Pre-LN
- * (METHODS, "Export").
+/* fold.h: what a method needs to turn a trained model into plain Post-LN, or Pre-LN.
  *
  * The target starts with every parameter of the same name copied; the method's hooks change its
  * configuration and the values. */

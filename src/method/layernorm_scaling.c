@@ -1,5 +1,5 @@
-/* layernorm_scaling.c: Pre-LN whose branches read LN(x) / sqrt(l), l the number of the layer from 1
- * (METHODS B.20). */
+/* layernorm_scaling.c: Pre-LN whose branches read LN(x) / sqrt(l), l the number of the layer
+ * from 1. */
 #include <math.h>
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #include "graph/batch.h"
 #include "graph/builder.h"
 
-/* Where the layer norm of a sub-layer stands (METHODS B.0). */
+/* Where the layer norm of a sub-layer stands (doc/mathematics.md#one-form-for-all). */
 typedef enum fth_norm_place { FTH_NORM_POST, FTH_NORM_PRE, FTH_NORM_NONE } fth_norm_place;
 
 /* An option of a method (config.json's method_options). */
@@ -97,14 +97,16 @@ typedef struct fth_method {
     fth_val (*stack_out)(fth_builder *b, const fth_site *s, fth_val x);
 
     /* ---- before and during training ---- */
-    /* Rule of a parameter; `base` is the baseline of METHODS A.8. NULL: the baseline. */
+    /* Rule of a parameter; `base` is the baseline of doc/mathematics.md#initial-values. NULL: the
+     * baseline. */
     fth_init (*init)(const fth_method_state *state, const fth_param *p, fth_init base);
     /* Numbers of update t (from 1) for step->slots; slot 0 is what logs call alpha. NULL: all 1. */
     void (*step)(const fth_method_state *state, int64_t t, double *slots);
     /* Factor on the learning rate of a parameter at update t. NULL: 1. */
     double (*lr_scale)(const fth_method_state *state, fth_role role, int64_t t);
-    /* Learned parameters that are set from one batch before training (METHODS B.9): the
-     * parameter of a sub-layer that takes sqrt(Var(r x) + Var(D f)) of the one below. NULL: none. */
+    /* Learned parameters that are set from one batch before training:
+     * the parameter of a sub-layer that takes sqrt(Var(r x) + Var(D f)) of the one below. NULL:
+     * none. */
     const char *(*profiled)(const fth_method_state *state, fth_sub sub);
     /* One line of advice for a run of this size, or NULL. */
     const char *(*warn)(const fth_method_state *state, int64_t tokens_per_update);

@@ -1,5 +1,5 @@
 /* normformer.c: Pre-LN with a gain per attention head, an LN after self-attention and an LN before
- * W_2; optionally a learned residual scale in the FFN (METHODS B.15). */
+ * W_2; optionally a learned residual scale in the FFN. */
 #include <string.h>
 
 #include "method/method.h"

@@ -1,4 +1,4 @@
-/* postln.c: x <- LN(x + D(G(x))), the original Transformer (METHODS B.1). */
+/* postln.c: x <- LN(x + D(G(x))), the original Transformer. */
 #include "method/fold.h"
 
 /* It is plain Post-LN: only the name changes. */

@@ -1,5 +1,5 @@
 /* postln_init.c: Post-LN whose layer l starts divided by k_l = layers - l + 1: the bottom layer is
- * the smallest (METHODS B.3). */
+ * the smallest. */
 #include <string.h>
 
 #include "method/fold.h"

@@ -1,4 +1,4 @@
-/* preln.c: x <- x + D(G(LN(x))), and an LN on top of each stack (METHODS B.2). */
+/* preln.c: x <- x + D(G(LN(x))), and an LN on top of each stack. */
 #include "method/method.h"
 
 const fth_method fth_method_preln = {

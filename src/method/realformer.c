@@ -1,5 +1,5 @@
 /* realformer.c: Post-LN; attention scores add up from layer to layer, one chain for each kind of
- * attention (METHODS B.16). */
+ * attention. */
 #include <string.h>
 
 #include "method/method.h"

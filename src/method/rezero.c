@@ -1,4 +1,4 @@
-/* rezero.c: x <- x + a_l D(G(x)), a_l learned from 0, no LN (METHODS B.10). */
+/* rezero.c: x <- x + a_l D(G(x)), a_l learned from 0, no LN. */
 #include "method/method.h"
 
 static fth_val join(fth_builder *b, const fth_site *s, fth_val x, fth_val f) {

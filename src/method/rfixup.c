@@ -1,5 +1,5 @@
 /* rfixup.c: Fixup for Transformers: no LN, no bias vectors, learned scalar shifts around the maps
- * and a learned scalar on each branch; the last map of every branch starts at 0 (METHODS B.11). */
+ * and a learned scalar on each branch; the last map of every branch starts at 0. */
 #include <math.h>
 
 #include "method/method.h"

@@ -1,5 +1,5 @@
 /* subln.c: Pre-LN with a second LN inside each branch, before W_o and before W_2, and initial
- * weights that grow with the logarithm of the depth (METHODS B.14). */
+ * weights that grow with the logarithm of the depth. */
 #include <math.h>
 
 #include "method/method.h"

@@ -1,4 +1,4 @@
-/* tfixup.c: x <- x + D(G(x)), no LN and no warm-up, held by its initial values (METHODS B.12). */
+/* tfixup.c: x <- x + D(G(x)), no LN and no warm-up, held by its initial values. */
 #include <math.h>
 
 #include "method/method.h"

@@ -1,4 +1,4 @@
-/* attention.c: the self-attention and cross-attention branches (METHODS A.2). */
+/* attention.c: the self-attention and cross-attention branches (doc/mathematics.md#sub-layers). */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* ffn.c: the feed-forward branch, W_2 drop(act(W_1 x + b_1)) + b_2 (METHODS A.2). */
+/* ffn.c: the feed-forward branch, W_2 drop(act(W_1 x + b_1)) + b_2 (doc/mathematics.md#sub-layers).
+ */
 #include "model/build.h"
 
 static fth_val matrix(fth_build *w, fth_role role, int64_t rows, int64_t width, const char *name) {

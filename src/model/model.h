@@ -16,7 +16,8 @@ typedef struct fth_model {
 fth_err fth_model_init(fth_model *m, const fth_config *config);
 void fth_model_fini(fth_model *m);
 
-/* Draws fresh parameters into flat [params.size] (METHODS A.8 and the method's own rules). */
+/* Draws fresh parameters into flat [params.size] (doc/mathematics.md#initial-values and the
+ * method's own rules). */
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat);
 
 /* Standard deviation (or value) that a parameter's rule gives. */

@@ -1,4 +1,4 @@
-/* stack.c: one primitive for all methods (METHODS B.0):
+/* stack.c: one primitive for all methods (doc/mathematics.md#one-form-for-all):
  * x <- POST(r x + a D(G(PRE(x))) + e), sub-layer by sub-layer. */
 #include "front/front.h"
 #include "model/build.h"

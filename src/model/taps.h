@@ -18,7 +18,7 @@
  * A value that is only noted lives as long as the plan needs it: keep it or read it in place.
  *
  * Rows of all values are the tokens of the stack's own side (k and v of a cross-attention: of the
- * source). The output of a layer in the sense of METHODS E.1 and E.5 (after the last LN in Post-LN
+ * source). The output of a layer as in doc/analyses.md#gradnorm (after the last LN in Post-LN
  * methods, else the residual stream below the final LN; before DLCL's mixing) is the y of its FFN.
  */
 #ifndef FTH_MODEL_TAPS_H
@@ -39,8 +39,8 @@ typedef struct fth_tap {
     fth_val act;     /* [R, f] FFN: output of the activation itself, before dropout and the like */
     fth_val q, k, v; /* [R, d] attention: without the factor 1 / sqrt(d_h); views as a rule */
     fth_val lse;     /* [R, heads] full: log of the sum of exponentials; with a backward only */
-    fth_val scores;  /* [pairs, heads] full: carried sums (METHODS B.16), unmasked, undivided */
-    double divisor;  /* of the scores before softmax (B.16, mode mean); 1 */
+    fth_val scores;  /* [pairs, heads] full: carried sums, unmasked, undivided */
+    double divisor;  /* of the scores before softmax (mean of carried sums); 1 */
     fth_val dy, dz;  /* [R, d] total gradients of y and z; with taps.gradients only */
 } fth_tap;
 
@@ -61,7 +61,7 @@ typedef struct fth_taps {
     unsigned gradients; /* FTH_TAP_*, set by the caller; needs spec.backward */
     /* Set by the caller, either may be NULL. */
     void (*built)(void *context, fth_builder *b, const fth_tap *tap);
-    void (*made)(void *context, fth_builder *b, const fth_watched *gradient);
+    void (*made)(void *context, fth_builder *b, const fth_grad_request *gradient);
     void *context;
 
     /* Filled by fth_model_graph. */
@@ -70,7 +70,7 @@ typedef struct fth_taps {
     fth_norm_tap *norm; /* [n_norm] */
     int32_t n_norm;
     fth_val embed[2]; /* by stack: x_0, [R, d] */
-    fth_watch watch;
+    fth_grad_requests requests;
 } fth_taps;
 
 void fth_taps_fini(fth_taps *t);

@@ -1,5 +1,5 @@
-/* gradnorm.c: gradient norm per layer (METHODS E.1): gp of all parameters of the layer, ga of its
- * output, that is, the total over everything that reads it. */
+/* gradnorm.c: gradient norm per layer (doc/analyses.md#gradnorm): gp of all parameters of the
+ * layer, ga of its output, that is, the total over everything that reads it. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* lninput.c: mean norm of what enters each layer norm (METHODS E.4), not centred, everything that
- * is added included. */
+/* lninput.c: mean norm of what enters each layer norm (doc/analyses.md#lninput), not centred,
+ * everything that is added included. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* update.c: model update (METHODS E.3): how far the output of the top layer (after a final LN) and
- * the logits have moved from those of theta_0; mean over positions of the L2 norm. */
+/* update.c: model update (doc/analyses.md#update): how far the output of the top layer (after a
+ * final LN) and the logits have moved from those of theta_0; mean over positions of the L2 norm. */
 #include <math.h>
 #include <stdlib.h>
 

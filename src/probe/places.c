@@ -1,6 +1,6 @@
-/* places.c: gradient norm at five places inside a layer whose LNs follow the additions (METHODS
- * E.2): input and output of the LNs in forward order. A layer without cross-attention has the
- * places 1, 2 and 5. */
+/* places.c: gradient norm at five places inside a layer whose LNs follow the additions
+ * (doc/analyses.md#places): input and output of the LNs in forward order. A layer without
+ * cross-attention has the places 1, 2 and 5. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -6,22 +6,22 @@
 #include "base/nearest.h"
 
 static const fth_analysis analyses[] = {
-    {"gradnorm", "gradient norm of each layer's parameters and of its output (E.1)", "gp,ga", 2,
-     false, fth_probe_gradnorm, NULL},
-    {"places", "gradient norm at five places inside each layer, across its LNs (E.2)",
-     "place,value", 2, false, fth_probe_places, NULL},
-    {"update", "how far the output has moved from that of the first model (E.3)", "hidden,logits",
-     2, false, NULL, fth_probe_update},
-    {"lninput", "mean norm of what enters each layer norm (E.4)", "ln,value", 1, true,
-     fth_probe_lninput, NULL},
-    {"similarity", "mean cosine between the outputs of every two layers (E.5)", "other,value", 2,
-     false, fth_probe_similarity, NULL},
-    {"sparsity", "share of non-zero entries behind the ReLU (E.6)", "nonzero_pct", 1, false,
+    {"gradnorm", "gradient norm of each layer's parameters and of its output", "gp,ga", 2, false,
+     fth_probe_gradnorm, NULL},
+    {"places", "gradient norm at five places inside each layer, across its LNs", "place,value", 2,
+     false, fth_probe_places, NULL},
+    {"update", "how far the output has moved from that of the first model", "hidden,logits", 2,
+     false, NULL, fth_probe_update},
+    {"lninput", "mean norm of what enters each layer norm", "ln,value", 1, true, fth_probe_lninput,
+     NULL},
+    {"similarity", "mean cosine between the outputs of every two layers", "other,value", 2, false,
+     fth_probe_similarity, NULL},
+    {"sparsity", "share of non-zero entries behind the ReLU", "nonzero_pct", 1, false,
      fth_probe_sparsity, NULL},
-    {"surface", "loss on a plane of two random directions around the model (E.7)", "a,b,loss", 3,
-     false, fth_probe_surface, NULL},
-    {"trajectory", "way of a run and the loss on the plane that it lies in (E.8)", "kind,a,b,loss",
-     3, true, NULL, fth_probe_trajectory},
+    {"surface", "loss on a plane of two random directions around the model", "a,b,loss", 3, false,
+     fth_probe_surface, NULL},
+    {"trajectory", "way of a run and the loss on the plane that it lies in", "kind,a,b,loss", 3,
+     true, NULL, fth_probe_trajectory},
     {0}};
 
 const fth_analysis *fth_analyses(void) {

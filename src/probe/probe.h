@@ -1,5 +1,5 @@
-/* probe.h: the analyses of METHODS E.1 to E.8. Each adds rows to a table; CONTRACTS 5 names the
- * columns. */
+/* probe.h: the analyses of doc/analyses.md. Each adds rows to a table; doc/probe.md#the-columns
+ * names the columns. */
 #ifndef FTH_PROBE_PROBE_H
 #define FTH_PROBE_PROBE_H
 

@@ -1,5 +1,6 @@
 /* set.h: the probe set: sentences that every model is shown. It is read from a batch file
- * (CONTRACTS 2) or drawn from a data set by a seed, and walked in pieces that fit into memory. */
+ * (doc/formats.md#batches-and-traces) or drawn from a data set by a seed, and walked in pieces that
+ * fit into memory. */
 #ifndef FTH_PROBE_SET_H
 #define FTH_PROBE_SET_H
 

@@ -1,5 +1,5 @@
 /* similarity.c: cosine between the outputs of every two layers of a stack, mean over positions
- * (METHODS E.5). */
+ * (doc/analyses.md#similarity). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* sparsity.c: percentage of entries behind the ReLU that are not 0, per layer (METHODS E.6). The
- * smaller, the sparser. */
+/* sparsity.c: percentage of entries behind the ReLU that are not 0, per layer
+ * (doc/analyses.md#sparsity). The smaller, the sparser. */
 #include <stdlib.h>
 
 #include "probe/probe.h"

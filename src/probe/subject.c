@@ -38,7 +38,7 @@ fth_err fth_subject_has_loss(const fth_subject *s) {
 
 int64_t fth_subject_update(const fth_subject *s, int64_t step) {
     if (s->spec->update > 0) return s->spec->update;
-    return step > 1 ? step : 1; /* METHODS B.5: the alpha of the last update */
+    return step > 1 ? step : 1; /* the step of the last update */
 }
 
 /* ---- looking ---- */

@@ -1,5 +1,6 @@
-/* surface.c: the loss on a plane around a model (METHODS E.7): two random directions, every row of
- * a matrix as long as the row of the model, vectors and scalars left where they are. */
+/* surface.c: the loss on a plane around a model (doc/analyses.md#surface): two random directions,
+ * every row of a matrix as long as the row of the model, vectors and scalars left where they are.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

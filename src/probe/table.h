@@ -1,4 +1,4 @@
-/* table.h: what an analysis found, row by row, and its CSV (CONTRACTS 5). */
+/* table.h: what an analysis found, row by row, and its CSV (doc/probe.md#the-columns). */
 #ifndef FTH_PROBE_TABLE_H
 #define FTH_PROBE_TABLE_H
 

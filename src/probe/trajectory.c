@@ -1,7 +1,7 @@
-/* trajectory.c: the way of a run through parameter space (METHODS E.8). Axis A leads from theta_0
- * to the last checkpoint, axis B is the first principal component of what the others have beside
- * it, as long as A. Only the Gram matrix of the differences D_i = theta_i - theta_0 is needed to
- * find it, so the checkpoints are read in blocks and never lie in memory together. */
+/* trajectory.c: the way of a run through parameter space (doc/analyses.md#trajectory). Axis A leads
+ * from theta_0 to the last checkpoint, axis B is the first principal component of what the others
+ * have beside it, as long as A. Only the Gram matrix of the differences D_i = theta_i - theta_0 is
+ * needed to find it, so the checkpoints are read in blocks and never lie in memory together. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

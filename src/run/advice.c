@@ -10,8 +10,9 @@ const char *fth_fault_name(fth_fault_kind kind) {
 }
 
 const char *fth_fault_rule(fth_fault_kind kind) {
-    static const char *const rules[] = {"METHODS E.12 a", "METHODS E.12 b", "METHODS E.12 c",
-                                        "METHODS E.12 d", "METHODS E.12 d", ""};
+    static const char *const rules[] = {"a: not finite",      "b: learned nothing",
+                                        "c: fell back",       "d: encoder collapsed",
+                                        "d: source not used", ""};
     return rules[kind];
 }
 

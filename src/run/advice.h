@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-/* Which rule of METHODS E.12 a run broke. */
+/* Which rule of doc/analyses.md#when-a-run-has-failed a run broke. */
 typedef enum fth_fault_kind {
     FTH_FAULT_NONFINITE, /* a: a loss, gradient or parameter is not finite */
     FTH_FAULT_UNLEARNED, /* b: never much better than the unigram distribution */
@@ -17,7 +17,7 @@ typedef enum fth_fault_kind {
     FTH_NO_FAULT
 } fth_fault_kind;
 const char *fth_fault_name(fth_fault_kind kind); /* "nonfinite", "unlearned", ... */
-const char *fth_fault_rule(fth_fault_kind kind); /* "METHODS E.12 a", ... */
+const char *fth_fault_rule(fth_fault_kind kind); /* "a: not finite", ... */
 
 /* What is known of a failed run; NAN where it is not. */
 typedef struct fth_evidence {

@@ -1,4 +1,4 @@
-/* health.h: has a run failed (METHODS E.12), and where did it begin? */
+/* health.h: has a run failed (doc/analyses.md#when-a-run-has-failed), and where did it begin? */
 #ifndef FTH_RUN_HEALTH_H
 #define FTH_RUN_HEALTH_H
 
@@ -22,7 +22,7 @@ fth_err fth_health_first_nonfinite(fth_trainer *t, int64_t update, const fth_bat
 /* In words. */
 void fth_nonfinite_text(const fth_nonfinite *n, char *where, size_t size);
 
-/* What is wrong with a finished run by E.12 b to d; reason stays "" when it is healthy. */
+/* What is wrong with a finished run by rules b to d; reason stays "" when it is healthy. */
 typedef struct fth_judgement {
     fth_fault_kind kind;
     char reason[320];

@@ -21,7 +21,7 @@ typedef struct fth_dash {
      * two stacks; and the same of the gradients of the sub-layers' outputs. */
     double carried, outputs_carried;
     double dead;                         /* share of the feed-forwards with hardly an activation */
-    double moved[FTH_PREFLIGHT_UPDATES]; /* E.3 after each: on the top layer's output */
+    double moved[FTH_PREFLIGHT_UPDATES]; /* after each: the top layer's output, from the start's */
     double logits_moved[FTH_PREFLIGHT_UPDATES]; /* the same on the logits */
     double size;                                /* mean norm of that output at the start */
     double encoder_cosine;                      /* at the last; NAN: no encoder */
@@ -37,7 +37,7 @@ typedef struct fth_preflight {
     double seconds_per_update, updates_per_epoch; /* NAN: made-up sentences have no epoch */
     double target_tokens;                         /* per update */
     int32_t layers[2];
-    double *grad_norm[2];  /* [layers] METHODS E.1 Gp at the start */
+    double *grad_norm[2];  /* [layers] Gp of doc/analyses.md at the start */
     double carried[2];     /* smallest over largest of them; NAN: no such stack */
     double encoder_cosine; /* at the start; NAN: no encoder */
     double uniform_loss;   /* ln V */

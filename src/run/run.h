@@ -22,7 +22,7 @@ typedef struct fth_run_spec {
     int64_t memory_budget;
     int64_t block;       /* language model: tokens of a block */
     int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
-    int64_t judge_after; /* updates before METHODS E.12 b-d are applied */
+    int64_t judge_after; /* updates before rules b to d of health.h are applied */
     double stop_seconds; /* ends the run after so much time; 0: no limit */
     bool strict;
     bool reset_schedule; /* with restore_file: the method's schedule begins anew */
@@ -43,8 +43,9 @@ typedef struct fth_run_result {
     double seconds;
 } fth_run_result;
 
-/* Trains until a limit is met. FTH_DIVERGED: the run failed (METHODS E.12), the message has the
- * reason. FTH_STOPPED, FTH_TERMINATED: SIGINT or SIGTERM came, a checkpoint was saved. */
+/* Trains until a limit is met. FTH_DIVERGED: the run failed
+ * (doc/analyses.md#when-a-run-has-failed), the message has the reason. FTH_STOPPED, FTH_TERMINATED:
+ * SIGINT or SIGTERM came, a checkpoint was saved. */
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log, fth_run_result *result);
 
 #endif

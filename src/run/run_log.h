@@ -1,4 +1,5 @@
-/* run_log.h: RUN/log.jsonl (CONTRACTS 4): one object a line, appended and flushed. */
+/* run_log.h: RUN/log.jsonl (doc/formats.md#the-run-folder): one object a line, appended and
+ * flushed. */
 #ifndef FTH_RUN_RUN_LOG_H
 #define FTH_RUN_RUN_LOG_H
 

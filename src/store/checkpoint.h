@@ -1,4 +1,4 @@
-/* checkpoint.h: the checkpoints of a run (CONTRACTS 1).
+/* checkpoint.h: the checkpoints of a run (doc/formats.md#a-model-folder).
  *
  * RUN/checkpoints/step-00001000/ is a model folder with optimizer.safetensors (exp_avg.NAME and
  * exp_avg_sq.NAME, F32) and state.json. RUN/checkpoints/last and best are relative symbolic links.

@@ -1,4 +1,5 @@
-/* config.h: reads and writes config.json, the description of a model (CONTRACTS 1.1). */
+/* config.h: reads and writes config.json, the description of a model (doc/formats.md#configjson).
+ */
 #ifndef FTH_STORE_CONFIG_JSON_H
 #define FTH_STORE_CONFIG_JSON_H
 

@@ -1,4 +1,5 @@
-/* model_dir.h: a model folder: config.json, model.safetensors and the tokenizer (CONTRACTS 1). */
+/* model_dir.h: a model folder: config.json, model.safetensors and the tokenizer
+ * (doc/formats.md#a-model-folder). */
 #ifndef FTH_STORE_MODEL_DIR_H
 #define FTH_STORE_MODEL_DIR_H
 

@@ -1,4 +1,4 @@
-/* safetensors.h: reads and writes files of named tensors (doc/formats.md, CONTRACTS 1).
+/* safetensors.h: reads and writes files of named tensors (doc/formats.md#safetensors).
  *
  * A file is mapped, not read: opening a model of many gigabytes costs its header. Everything in
  * the header is checked before the first tensor is handed out, so a view never leaves the file.

@@ -1,4 +1,4 @@
-/* fit.h: means and deviations over seeds, and the scaling law of METHODS E.11. */
+/* fit.h: means and deviations over seeds, and the scaling law of doc/analyses.md#scaling-law. */
 #ifndef FTH_SWEEP_FIT_H
 #define FTH_SWEEP_FIT_H
 

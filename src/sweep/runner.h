@@ -28,9 +28,9 @@ void fth_runner_close(fth_runner *r);
  * to the file, appended. *status: the exit status, 128 + n for signal n. */
 fth_err fth_runner_call(const char *const *words, const char *output, int *status);
 
-/* Makes all runs that are not finished. A run that fails by METHODS E.12 is a result; *errors counts
- * those that ended in any other way. FTH_STOPPED, FTH_TERMINATED: a signal came, it was passed on,
- * and all runs have saved their checkpoints. */
+/* Makes all runs that are not finished. A run that fails by doc/analyses.md#when-a-run-has-failed
+ * is a result; *errors counts those that ended in any other way. FTH_STOPPED, FTH_TERMINATED: a
+ * signal came, it was passed on, and all runs have saved their checkpoints. */
 fth_err fth_runner_run(fth_runner *r, const fth_sweep_grid *grid, size_t *errors);
 
 #endif

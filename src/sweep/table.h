@@ -15,8 +15,8 @@ fth_err fth_sweep_table_latex(const fth_sweep_results *r, fth_str *out);
 /* A line for every run. */
 fth_err fth_sweep_table_runs(const fth_sweep_results *r, fth_str *out);
 
-/* Fits of E.11 to minus the best valid nll, one for each combination of the values that are not
- * layers, where the depth varies; *n counts them. markdown: a table instead of CSV. */
+/* Fits of the scaling law to minus the best valid nll, one for each combination of the values that
+ * are not layers, where the depth varies; *n counts them. markdown: a table instead of CSV. */
 fth_err fth_sweep_table_fits(const fth_sweep_results *r, bool markdown, fth_str *out, size_t *n);
 
 /* The value of a factor in a row; "" where it does not count. */

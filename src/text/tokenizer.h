@@ -17,7 +17,7 @@ extern "C" {
 #include "text/ids.h"
 #include "text/word_cache.h"
 
-/* The special ids of every tokenizer that is trained here (CONTRACTS 1.1). */
+/* The special ids of every tokenizer that is trained here (doc/formats.md#configjson). */
 enum { FTH_BOS = 0, FTH_PAD = 1, FTH_EOS = 2, FTH_UNK = 3 };
 
 /* What stands for a masked token, in vocabularies that are made for it. */

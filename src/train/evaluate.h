@@ -32,9 +32,9 @@ typedef struct fth_eval_spec {
     int32_t context_window; /* of them, tokens that are only read */
     bool strict;            /* a sentence that is too long is an error */
     bool of_several;        /* batches of one sentence are left out */
-    bool
-        wrong_sources; /* every sentence gets the source of another one (METHODS E.12 d); only batches of several */
-    int64_t most; /* batches at most; 0: all */
+    bool wrong_sources;     /* every sentence gets the source of another one
+                               (doc/analyses.md#when-a-run-has-failed d); only batches of several */
+    int64_t most;           /* batches at most; 0: all */
 } fth_eval_spec;
 
 typedef struct fth_eval {

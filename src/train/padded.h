@@ -1,5 +1,5 @@
 /* padded.h: batches as other programs keep them, right-padded matrices in a safetensors file
- * (CONTRACTS 2), and the way from there to packed batches and back. */
+ * (doc/formats.md#batches-and-traces), and the way from there to packed batches and back. */
 #ifndef FTH_TRAIN_PADDED_H
 #define FTH_TRAIN_PADDED_H
 

@@ -1,4 +1,5 @@
-/* profile.h: sets the learned residual scales of a method from one batch (METHODS B.9). */
+/* profile.h: sets the learned residual scales of a method from one batch
+ * (doc/mathematics.md#one-form-for-all). */
 #ifndef FTH_TRAIN_PROFILE_H
 #define FTH_TRAIN_PROFILE_H
 

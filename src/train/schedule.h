@@ -1,4 +1,4 @@
-/* schedule.h: learning rates (METHODS A.9). */
+/* schedule.h: learning rates (doc/mathematics.md#optimiser-and-rates). */
 #ifndef FTH_TRAIN_SCHEDULE_H
 #define FTH_TRAIN_SCHEDULE_H
 

@@ -1,4 +1,5 @@
-/* trace.h: one forward and backward written out, number by number (CONTRACTS 2). */
+/* trace.h: one forward and backward written out, number by number
+ * (doc/formats.md#batches-and-traces). */
 #ifndef FTH_TRAIN_TRACE_H
 #define FTH_TRAIN_TRACE_H
 

@@ -5,6 +5,7 @@ import random
 
 import torch
 
+import heads
 from reference import METHODS, input_embedding, output_embedding, parameter_shapes, stacks_of
 
 
@@ -38,6 +39,8 @@ def draw_parameter(name, shape, g):
     if name.endswith("history.weight"):
         rows = torch.arange(shape[0], dtype=torch.float64)
         return ((1 / (rows + 1)).unsqueeze(1) + 0.2 * noise).tril()
+    if name.endswith("_token"):
+        return 0.5 * noise
     if "embed_" in name or name.startswith("output_projection"):
         return noise * shape[1] ** -0.5
     if len(shape) == 2:
@@ -52,8 +55,10 @@ def draw_parameter(name, shape, g):
 def clear_unused(config, params):
     """Zero what the format keeps at zero: the pad row of an embedding that is only an input."""
     for stack in stacks_of(config):
+        if heads.front_of(config) != "text":
+            continue
         name = input_embedding(config, stack)
-        if name != output_embedding(config):
+        if not heads.predicts_words(config) or name != output_embedding(config):
             params[name][config["pad"]] = 0
     return params
 
@@ -111,6 +116,55 @@ def make_batch(config, rng, src_lengths, tgt_lengths, unscored=0.15):
     batch["tgt_in"][:, 0] = config["bos"]
     target = draw_tokens(config, config["tgt_vocab"], tgt_lengths, rng)
     batch["tgt_out"] = drop_targets(target, pad, rng, unscored)
+    return batch
+
+
+def make_head_config(front, head, method, pool=None, d=8, **more):
+    """An encoder with a front and a head."""
+    config = make_config("enc", method, {"steps": 10} if method == "branchnorm" else {}, (2, 2), d,
+                         **more)
+    config["head"] = head
+    if front == "image":
+        del config["src_vocab"], config["share"]
+        config.update({"front": "image", "image_size": [4, 6], "channels": 2, "patch": 2})
+    if pool:
+        config["pool"] = pool
+    if head in ("class", "token-class"):
+        config["classes"] = 5
+    if heads.is_visual(config):
+        config["visual_tokens"] = 7
+    return config
+
+
+def make_head_batch(config, rng, lengths):
+    """Tensors for a model of make_head_config. Some rows have no target, and in masked-token most."""
+    head, n, batch = heads.head_of(config), len(lengths), {}
+    if heads.front_of(config) == "image":
+        size = [n, config["channels"], *config["image_size"]]
+        noise = torch.Generator().manual_seed(rng.randrange(1 << 30))
+        batch["image"] = torch.randn(size, generator=noise, dtype=torch.float32)
+        shape = (n, heads.patches_of(config))
+    else:
+        batch["src"] = draw_tokens(config, config["src_vocab"], lengths, rng)
+        shape = tuple(batch["src"].shape)
+    if head == "regression":
+        batch["label"] = torch.tensor([rng.uniform(-2, 2) for _ in lengths], dtype=torch.float32)
+    elif head == "class":
+        labels = [rng.randrange(config["classes"]) for _ in lengths]
+        batch["label"] = torch.tensor(labels, dtype=torch.int32)
+    else:
+        words = heads.predicts_words(config)
+        classes = config["src_vocab"] if words else config.get("classes",
+                                                               config.get("visual_tokens"))
+        none, keep = (config["pad"] if words else -1), 0.4 if head == "masked-token" else 0.8
+        allowed = [v for v in range(classes) if v != none]
+        cells = [[rng.choice(allowed) if rng.random() < keep else none for _ in range(shape[1])]
+                 for _ in range(shape[0])]
+        cells[0][0] = allowed[0]
+        batch["src_out"] = torch.tensor(cells, dtype=torch.int32)
+    if heads.is_visual(config):
+        hidden = [[int(t >= 0 and rng.random() < 0.8) for t in row] for row in cells]
+        batch["masked"] = torch.tensor(hidden, dtype=torch.int32)
     return batch
 
 

@@ -1,4 +1,4 @@
-"""The initial distribution of every parameter (A.8 and the "Init" lines of section B).
+"""The initial distribution of every parameter (doc/mathematics.md).
 
 rule(config, name) gives {"dist": ..., ...}:
     xavier_uniform, xavier_normal, normal: "std" of the entries; "pad_row" true: row `pad`

@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import save_file
 
 import init_rules
-from cases import draw_parameters, make_batch, make_config
+import heads
+from cases import draw_parameters, make_batch, make_config, make_head_batch, make_head_config
 from reference import METHODS, parse_flags, save_floats, trace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -122,13 +123,40 @@ def cases():
            smooth + steps("linear", "0", "0", "1"))
 
 
+def head_cases():
+    """(name, config, flags) of encoders with a front and a head."""
+    smooth = ["--label-smoothing", "0.1"]
+    kinds = [("text", "masked-token", None), ("text", "class", None), ("text", "class", "mean"),
+             ("text", "regression", None), ("text", "token-class", None),
+             ("image", "masked-token", None), ("image", "class", None), ("image", "class", "mean"),
+             ("image", "regression", "mean"), ("image", "token-class", "mean")]
+    for i, method in enumerate(("postln", "preln", "deepnorm", "branchnorm", "subln")):
+        for j, (front, head, pool) in enumerate(kinds):
+            more = {"activation": "gelu" if (i + j) % 2 else "relu",
+                    "positions": "learned" if (i + j) % 3 == 1 else "sinusoidal"}
+            if head == "masked-token" and front == "text" and i % 2:
+                more["share"] = "none"
+            flags = smooth if (i + j) % 2 and head != "regression" else []
+            if (i + j) % 5 == 0:
+                flags = flags + steps("constant", "1.0", "0.1")
+            elif method == "branchnorm":
+                flags = flags + ["--update", "4"]
+            name = f"{front}-{head}{'-' + pool if pool else ''}-{method}"
+            yield name, make_head_config(front, head, method, pool, **more), flags
+    yield ("image-token-class-periln", make_head_config("image", "token-class", "periln"), smooth)
+    yield ("text-class-odd-width", make_head_config("text", "class", "postln", d=9, heads=3), smooth)
+
+
 def write_case(name, config, flags):
     folder = os.path.join(HERE, "trace", name)
     os.makedirs(folder)
     seed = zlib.crc32(name.encode())
     rng = random.Random(seed)
     # Sentence 3 has one source token, sentence 2 one target token.
-    batch = make_batch(config, rng, [4, 7, 1, 5], [6, 1, 3, 4])
+    if heads.head_of(config) == "next-token":
+        batch = make_batch(config, rng, [4, 7, 1, 5], [6, 1, 3, 4])
+    else:
+        batch = make_head_batch(config, rng, [4, 7, 1, 5])
     for attempt in range(100):
         params = draw_parameters(config, seed + attempt)
         result, kink = trace(config, params, batch, **parse_flags(flags))
@@ -200,7 +228,7 @@ def main():
     torch.set_num_threads(1)  # tiny tensors: more threads only wait for each other
     shutil.rmtree(os.path.join(HERE, "trace"), ignore_errors=True)
     names = []
-    for name, config, flags in cases():
+    for name, config, flags in [*cases(), *head_cases()]:
         write_case(name, config, flags)
         names.append(name)
     with open(os.path.join(HERE, "cases.json"), "w", encoding="utf-8") as f:

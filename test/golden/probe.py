@@ -1,4 +1,5 @@
-"""The analyses of `fathom probe` by the reference: METHODS E.1 to E.6 and E.8, CONTRACTS 5.
+"""The analyses of `fathom probe` by the reference: gradnorm, places, update, lninput, similarity, sparsity
+and trajectory (doc/analyses.md), with the columns of doc/probe.md.
 
     python3 test/golden/probe.py                          writes probe/ again (see README.md)
     python3 test/golden/probe.py WHAT MODEL BATCH [flags] prints the CSV of one model
@@ -61,7 +62,7 @@ def number(x):
 
 
 def ln_rows(config, name):
-    """(stack, index, ln) of a norm, from its name in CONTRACTS 1.2."""
+    """(stack, index, ln) of a norm, from its name in doc/formats.md."""
     parts = name.split(".")
     stack = parts[0]
     if parts[1] == "layernorm_embedding":
@@ -156,7 +157,7 @@ class Probe:
 
 
 def model_update(models, batch):
-    """E.3 for [(config, params)], the first is theta_0: (step, hidden, logits) each."""
+    """update for [(config, params)], the first is theta_0: (step, hidden, logits) each."""
     states = []
     for config, params in models:
         out = run(config, as_double(params), batch, max(config["step"], 1), 0.0)[2]
@@ -168,7 +169,7 @@ def model_update(models, batch):
 
 
 def trajectory(models, batch, grid):
-    """E.8: (points [(step, a, b, loss)], surface [(a, b, loss)])."""
+    """trajectory: (points [(step, a, b, loss)], surface [(a, b, loss)])."""
     names = sorted(models[0][1])
     flat = [numpy.concatenate([p[n].double().numpy().ravel() for n in names]) for _, p in models]
     d = [x - flat[0] for x in flat]

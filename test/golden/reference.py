@@ -2,8 +2,7 @@
 
 Double precision, padded batches with masks, gradients by autograd, no code in common with the C
 program. It takes a configuration (config.json), parameters by their file names and a batch, and
-returns what `fathom trace` must write. Letters and digits such as B.5 refer to the sections of the
-method specification: A = shared machinery, B = methods.
+returns what `fathom trace` must write. doc/mathematics.md has the equations.
 """
 
 import json
@@ -12,6 +11,8 @@ import os
 
 import torch
 from safetensors.torch import load_file, save_file
+
+import heads
 
 F64 = torch.float64
 
@@ -119,10 +120,13 @@ def parameter_shapes(config):
         shapes[name + ".bias"] = (width,)
 
     for stack in stacks_of(config):
-        shapes[input_embedding(config, stack)] = (vocabulary_of(config, stack), d)
+        if heads.front_of(config) == "text" or stack == "decoder":
+            shapes[input_embedding(config, stack)] = (vocabulary_of(config, stack), d)
+        else:
+            shapes.update(heads.front_shapes(config))
         if config["positions"] == "learned":
             shapes[stack + ".embed_positions.weight"] = (config["max_positions"], d)
-    if config["share"] == "none":
+    if heads.predicts_words(config) and config["share"] == "none":
         shapes["output_projection.weight"] = (vocabulary_of(config, stacks_of(config)[-1]), d)
 
     for stack in stacks_of(config):
@@ -176,6 +180,7 @@ def parameter_shapes(config):
             shapes[stack + ".out_shift"] = (1,)
             if stack == "encoder":
                 shapes[stack + ".out_scale"] = (1,)
+    shapes.update(heads.head_shapes(config))
     return shapes
 
 
@@ -183,7 +188,7 @@ def parameter_shapes(config):
 
 
 def deepnorm_constants(config, stack):
-    """(alpha, beta) of B.4, before alpha_scale and beta_scale."""
+    """(alpha, beta) of DeepNorm, before alpha_scale and beta_scale."""
     if config["arch"] != "encdec":
         depth = depth_of(config, stack)
         return (2 * depth) ** 0.25, (8 * depth) ** -0.25
@@ -202,7 +207,7 @@ def deepnorm_alpha(config, stack):
 
 
 def branchnorm_alpha(options, t):
-    """alpha_t of B.5; t counts updates from 1."""
+    """alpha_t of BranchNorm; t counts updates from 1."""
     u = min(1.0, t / options["steps"])
     if options["growth"] == "linear":
         g = u
@@ -220,7 +225,7 @@ def branchnorm_alpha(options, t):
 
 
 def b2t_noln_constants(config, stack):
-    """(alpha, beta) of B.7."""
+    """(alpha, beta) of B2T without LNs."""
     depth = depth_of(config, stack)
     return min(depth / 12, depth**-0.15), config["d_model"] ** -0.2
 
@@ -258,7 +263,7 @@ class Forward:
     # ---- parts
 
     def norm(self, name, x):
-        """A.3; the stack is the first word of the name."""
+        """Layer norm; the stack is the first word of the name."""
         stack = name.split(".")[0]
         eps = self.config.get(stack + "_layer_norm_eps", self.config["layer_norm_eps"])
         centred = x - x.mean(-1, keepdim=True)
@@ -276,7 +281,7 @@ class Forward:
         return x.view(batch, length, h, d // h).transpose(1, 2)
 
     def attention(self, stack, i, kind, query, source, mask):
-        """A.2 with the inner parts of subln, normformer and realformer. mask: True = may look."""
+        """Attention with the inner parts of subln, normformer and realformer. mask: True = may look."""
         layer = f"{stack}.layers.{i}"
         name = f"{layer}.{kind}"
         h = self.config["heads"]
@@ -326,7 +331,7 @@ class Forward:
     # ---- sub-layers, layers, stacks
 
     def branch(self, stack, i, kind, x, side):
-        """G of B.0: the sub-layer without residual, norm or scale."""
+        """G: the sub-layer without residual, norm or scale."""
         if kind == "ffn":
             return self.feed_forward(stack, i, x, side["real"])
         if self.method == "rfixup":
@@ -396,7 +401,7 @@ class Forward:
         return x
 
     def dlcl_stack(self, stack, x, side):
-        """B.8: the input of each layer is a learned mix of the embedding and all layers below."""
+        """DLCL: the input of each layer is a learned mix of the embedding and all layers below."""
         depth = depth_of(self.config, stack)
         w = self.p[stack + ".history.weight"]
 
@@ -430,7 +435,7 @@ class Forward:
         return x
 
     def embed(self, stack, tokens):
-        """A.4. The k-th real token sits at p = k + 1; pads only ever produce ignored rows."""
+        """Embeddings. The k-th real token sits at p = k + 1; pads only ever produce ignored rows."""
         d = self.config["d_model"]
         real = tokens != self.config["pad"]
         k = real.long().cumsum(1)  # 1, 2, ... at real tokens
@@ -463,7 +468,7 @@ class Forward:
 
 
 def sinusoids(d, rows):
-    """Row p is POS(p) of A.4: sines in the first half, cosines in the second."""
+    """Row p is POS(p): sines in the first half, cosines in the second."""
     half = d // 2
     table = torch.zeros(rows, d, dtype=F64)
     for p in range(rows):
@@ -475,7 +480,7 @@ def sinusoids(d, rows):
 
 
 def loss_of(logits, target, counted, smoothing):
-    """A.6, both divided by the number of counted tokens: (loss, nll)."""
+    """The loss and its nll, both divided by the number of counted tokens: (loss, nll)."""
     lp = torch.log_softmax(logits, dim=-1)
     nll = -lp.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     smooth = -lp.sum(-1)
@@ -490,6 +495,8 @@ def run(config, params, batch, t, smoothing, make=Forward):
     pad = config["pad"]
     forward = make(config, params, t)
     out = {}
+    if heads.head_of(config) != "next-token":
+        return run_head(config, batch, smoothing, forward)
     if config["arch"] == "enc":
         source, target = batch["src"].long(), batch["src_out"].long()
         x = forward.encode(source)
@@ -509,6 +516,22 @@ def run(config, params, batch, t, smoothing, make=Forward):
     counted = (target != pad) & (source != pad)
     loss, nll = loss_of(logits, target, counted, smoothing)
     return loss, nll, out, forward
+
+
+def run_head(config, batch, smoothing, forward):
+    """The same for an encoder with a head of its own, or with pictures as input."""
+    if heads.front_of(config) == "image":
+        x = heads.embed_pictures(forward, batch, sinusoids)
+        if config["method"] == "periln" and forward.options["embed_norm"]:
+            x = forward.norm("encoder.layernorm_embedding", x)
+        real = torch.ones(x.shape[:2], dtype=torch.bool)
+        x = forward.stack("encoder", x, {"real": real, "mask": real[:, None, None, :]})
+    else:
+        real = batch["src"] != config["pad"]
+        x = forward.encode(batch["src"].long())
+    words = output_embedding(config) if heads.predicts_words(config) else None
+    loss, nll, logits = heads.run(forward, batch, x, real, words, loss_of, smoothing)
+    return loss, nll, {"hidden.encoder": x * real.unsqueeze(-1), "logits": logits}, forward
 
 
 # ---------------------------------------------------------------- gradients, training
@@ -537,7 +560,7 @@ TRAIN_DEFAULTS = {
 
 
 def learning_rate(train, t):
-    """A.9."""
+    """Adam, fairseq's form."""
     lr, kind, w = train["lr"], train["lr_scheduler"], train["warmup_updates"]
     if kind == "inverse_sqrt_nowarmup":
         return lr * math.sqrt(4000 / (4000 + t))
@@ -556,7 +579,7 @@ def learning_rate(train, t):
 
 
 def in_branch(name):
-    """Weights and biases of q, k, v, o, W_1, W_2: what branch_lr "alpha" slows down (B.5)."""
+    """Weights and biases of q, k, v, o, W_1, W_2: what branch_lr "alpha" slows down."""
     owner = name.split(".")[-2] if "." in name else ""
     return owner in ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
 

@@ -1,4 +1,5 @@
-/* activation.cuh: activations and their slopes (METHODS A.2; GELU in its erf form). */
+/* activation.cuh: activations and their slopes (doc/mathematics.md#sub-layers; GELU in its erf
+ * form). */
 #ifndef FTH_BACKEND_CUDA_ACTIVATION_CUH
 #define FTH_BACKEND_CUDA_ACTIVATION_CUH
 

@@ -1,4 +1,4 @@
-/* adam.cuh: Adam of one element (METHODS A.9, fairseq's form). */
+/* adam.cuh: Adam of one element (doc/mathematics.md#optimiser-and-rates, fairseq's form). */
 #ifndef FTH_BACKEND_CUDA_ADAM_CUH
 #define FTH_BACKEND_CUDA_ADAM_CUH
 

@@ -1,4 +1,5 @@
-/* activation.c: y = act(x); dx = dy * act'(saved) (METHODS A.2; GELU in its erf form). */
+/* activation.c: y = act(x); dx = dy * act'(saved) (doc/mathematics.md#sub-layers; GELU in its erf
+ * form). */
 #include "backend/ref/ref.h"
 
 #include <math.h>

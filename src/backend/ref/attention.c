@@ -1,9 +1,10 @@
-/* attention.c: attention by sentence and head (METHODS A.2), with carried scores where a method has
- * them (B.16): S = scale q k^T + PREV, P = softmax(S / divisor + mask), o = D(P) v.
+/* attention.c: attention by sentence and head (doc/mathematics.md#sub-layers), with carried scores
+ * where a method has them (doc/mathematics.md#realformer): S = scale q k^T + PREV, P = softmax(S /
+ * divisor + mask), o = D(P) v.
  *
- * Backward, by query row: dD(P) = do v^T, dP = D(that), dS = P (dP - sum P dP) / divisor + what came
- * from above; dq = scale dS k, dk = scale dS^T q, dv = D(P)^T do, dPREV = dS. Pairs that causality
- * hides have S = 0 and no gradient. */
+ * Backward, by query row: dD(P) = do v^T, dP = D(that), dS = P (dP - sum P dP) / divisor + what
+ * came from above; dq = scale dS k, dk = scale dS^T q, dv = D(P)^T do, dPREV = dS. Pairs that
+ * causality hides have S = 0 and no gradient. */
 #include "backend/ref/ref.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* embed.c: y = D(scale * E[token] + P[position]) (METHODS A.4), and its gradient. Word dropout
- * (A.7) takes the token's part away, whole and without making the others larger. */
+/* embed.c: y = D(scale * E[token] + P[position]) (doc/mathematics.md#embeddings-and-positions), and
+ * its gradient. Word dropout (doc/mathematics.md#dropout) takes the token's part away, whole and
+ * without making the others larger. */
 #include "backend/ref/ref.h"
 
 /* The factor of a row's token: the scale, or 0 where word dropout strikes. */

@@ -13,8 +13,9 @@ fth_err fth_ref_sum_squares(fth_device *dev, const void *full, int64_t n, double
     return FTH_OK;
 }
 
-/* METHODS A.9, fairseq's form: decoupled decay, eps added to the uncorrected root. What is kept is
- * rounded to float, so that a checkpoint in fp32 holds all of it. */
+/* doc/mathematics.md#optimiser-and-rates, fairseq's form: decoupled decay, eps added to the
+ * uncorrected root. What is kept is rounded to float, so that a checkpoint in fp32 holds all of it.
+ */
 fth_err fth_ref_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args) {
     const double b1 = args->beta1, b2 = args->beta2, t = (double)args->update;
     const double correction = sqrt(1 - pow(b2, t)) / (1 - pow(b1, t));

@@ -1,5 +1,5 @@
-/* head_scale.c: y = gamma_j x in block j of the columns (METHODS B.15); dx = gamma_j dy,
- * dgamma_j += <dy, x> over block j. */
+/* head_scale.c: y = gamma_j x in block j of the columns (doc/mathematics.md#normformer); dx =
+ * gamma_j dy, dgamma_j += <dy, x> over block j. */
 #include "backend/ref/ref.h"
 
 fth_err fth_ref_head_scale(fth_exec *ex, const fth_op *op) {

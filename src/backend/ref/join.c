@@ -1,5 +1,6 @@
-/* join.c: z = r x + a D(f) + c e, the sum that every residual method is made of (METHODS B.0).
- * dx = r dz, df = a D(dz), de = c dz; a learned coefficient gets the product of its term and dz. */
+/* join.c: z = r x + a D(f) + c e, the sum that every residual method is made of
+ * (doc/mathematics.md#one-form-for-all). dx = r dz, df = a D(dz), de = c dz; a learned coefficient
+ * gets the product of its term and dz. */
 #include "backend/ref/ref.h"
 
 double fth_ref_coefficient(const fth_exec *ex, const fth_coef *coef, const fth_tensor *param,

@@ -1,5 +1,5 @@
-/* mix.c: y = sum_k w_k x_k with learned scalars w_k (METHODS B.8); dx_k = addend_k + w_k dy,
- * dw_k += <dy, x_k>. */
+/* mix.c: y = sum_k w_k x_k with learned scalars w_k (doc/mathematics.md#dlcl-pre-and-dlcl-post);
+ * dx_k = addend_k + w_k dy, dw_k += <dy, x_k>. */
 #include "backend/ref/ref.h"
 
 fth_err fth_ref_mix(fth_exec *ex, const fth_op *op) {

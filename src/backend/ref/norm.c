@@ -1,5 +1,6 @@
-/* norm.c: layer normalisation (METHODS A.3): y = g xhat + b, xhat = (x - mean) / s. Backward with
- * u = g dy: dx = (u - mean(u) - xhat mean(u xhat)) / s, dg += dy xhat, db += dy. */
+/* norm.c: layer normalisation (doc/mathematics.md#layer-norm): y = g xhat + b, xhat = (x - mean) /
+ * s. Backward with u = g dy: dx = (u - mean(u) - xhat mean(u xhat)) / s, dg += dy xhat, db += dy.
+ */
 #include "backend/ref/ref.h"
 
 #include <math.h>

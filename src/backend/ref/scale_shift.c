@@ -1,5 +1,6 @@
-/* scale_shift.c: y = k s (x - c) with learned scalars s and c (METHODS B.11) and a constant k; an
- * absent s is 1, an absent c is 0. dx = k s dy, ds += k <dy, x - c>, dc -= k s * sum of dy. */
+/* scale_shift.c: y = k s (x - c) with learned scalars s and c (doc/mathematics.md#rfixup) and a
+ * constant k; an absent s is 1, an absent c is 0. dx = k s dy, ds += k <dy, x - c>, dc -= k s * sum
+ * of dy. */
 #include "backend/ref/ref.h"
 
 fth_err fth_ref_scale_shift(fth_exec *ex, const fth_op *op) {

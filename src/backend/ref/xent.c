@@ -1,4 +1,4 @@
-/* xent.c: label-smoothed cross-entropy of x W^T + b (METHODS A.6) with its gradients:
+/* xent.c: label-smoothed cross-entropy of x W^T + b (doc/mathematics.md#loss) with its gradients:
  * q(target) = 1 - eps, q(v) = eps / (V - 1) elsewhere; loss = -sum q log p; dlogits = p - q. */
 #include "backend/ref/ref.h"
 

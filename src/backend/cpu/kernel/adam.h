@@ -1,4 +1,5 @@
-/* adam.h: Adam on a stretch of parameters (METHODS A.9), and the sums that telemetry wants of it. */
+/* adam.h: Adam on a stretch of parameters (doc/mathematics.md#optimiser-and-rates), and the sums
+ * that telemetry wants of it. */
 #ifndef FTH_BACKEND_CPU_KERNEL_ADAM_H
 #define FTH_BACKEND_CPU_KERNEL_ADAM_H
 

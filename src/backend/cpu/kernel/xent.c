@@ -1,7 +1,8 @@
-/* xent.c: label-smoothed cross-entropy of x W^T + b (METHODS A.6) with its gradients. Rows go through in
- * chunks whose logits fit into scratch: logits = x W^T + b, per row softmax and loss and the gradient in
- * place, then dx = g W, dW += g^T x and db += its sums from the same chunk. 6 R V d operations, bound by the
- * multiply-add units; the logits of the whole batch never exist. */
+/* xent.c: label-smoothed cross-entropy of x W^T + b (doc/mathematics.md#loss) with its gradients.
+ * Rows go through in chunks whose logits fit into scratch: logits = x W^T + b, per row softmax and
+ * loss and the gradient in place, then dx = g W, dW += g^T x and db += its sums from the same
+ * chunk. 6 R V d operations, bound by the multiply-add units; the logits of the whole batch never
+ * exist. */
 #include "backend/cpu/product/gemm.h"
 
 #include "backend/cpu/kernel/math.h"
@@ -45,7 +46,7 @@ typedef struct losses {
     double loss, nll, unused[6];
 } losses;
 
-/* What the targets are (METHODS A.6). */
+/* What the targets are (doc/mathematics.md#loss). */
 typedef struct smoothing {
     double target, other; /* q of the target, q of every other */
     float scale;          /* of the gradient */
@@ -126,7 +127,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
                          .vocab = vocab};
     char *scratch = ex->scratch;
     losses *sum = (losses *)(void *)(scratch + l->losses) + team->thread;
-    const fth_share mine = fth_team_share(team, n, 1);
+    const fth_cpu_share mine = fth_team_share(team, n, 1);
     for (int64_t i = mine.begin; i < mine.end; i++) {
         float *z = (float *)(void *)(scratch + l->logits) + i * l->ld;
         const int32_t target = targets ? targets[first + i] : -1;
@@ -144,7 +145,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
 /* db += the sums of the chunk's rows, columns shared. */
 static void bias_sums(rows gradient, int64_t n, int64_t vocab, const fth_team *team,
                       float *restrict_ db) {
-    const fth_share mine = fth_team_share(team, vocab, 16);
+    const fth_cpu_share mine = fth_team_share(team, vocab, 16);
     for (int64_t row = 0; row < n; row++) {
         const real *g = gradient.data + row * gradient.ld;
 #pragma omp simd

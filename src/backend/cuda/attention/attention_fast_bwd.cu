@@ -1,5 +1,6 @@
 /* attention_fast_bwd.cu: dq, dk, dv for bf16 by tensor cores; scores are made again from q, k and
- * the stored log-sum (METHODS A.2): p = exp(s - lse), dp = do v^T, ds = p (dp - <do, o>),
+ * the stored log-sum (doc/mathematics.md#sub-layers): p = exp(s - lse), dp = do v^T,
+ * ds = p (dp - <do, o>),
  * dq = scale ds k, dk = scale ds^T q, dv = p^T do.
  * One launch has two kinds of blocks: one per tile of keys walks over the queries that see them and
  * gives dk and dv; one per tile of queries walks over their keys and gives dq. Each output has one

@@ -1,7 +1,8 @@
 /* attention_plain.cu: attention of any type and head size, with carried scores where a method has
- * them (METHODS A.2, B.16): S = scale q k^T + PREV, P = softmax(S / divisor), o = D(P) v; backward as
- * in ref. A warp does one head of one row: a lane for every key in turn, then a lane for every
- * column. Keys are read twice; bound by the L1 cache. For fp32, odd shapes and carried scores. */
+ * them (doc/mathematics.md#realformer): S = scale q k^T + PREV, P = softmax(S / divisor), o = D(P)
+ * v; backward as in ref. A warp does one head of one row: a lane for every key in turn, then a lane
+ * for every column. Keys are read twice; bound by the L1 cache. For fp32, odd shapes and carried
+ * scores. */
 #include "backend/cuda/attention/attention.cuh"
 
 namespace {
