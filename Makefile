@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda test-cpus test-malloc test-threads test-valgrind fuzz mutants demo demo-compare bench format lint clean
+.PHONY: all help test test-cuda test-cpus test-faults test-kills test-malloc test-threads test-valgrind fuzz mutants demo demo-compare bench format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -59,6 +59,9 @@ test-faults: packages-test ## every operation on files fails, or is the last one
 	$(MAKE) --no-print-directory build/build.ninja
 	cmake --build build --target fathom faulty_files
 	FATHOM_FAULTS=all sh test/test_faults.sh $$PWD/build/fathom
+
+test-kills: packages-test all ## 1,000 kills of training at random times
+	sh test/kills.sh $$PWD/build/fathom 1000
 
 test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
