@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 
+extern "C" {
+#include "base/launcher.h"
+}
+
 fth_err fth_cuda_failed(cudaError_t err, const char *what) {
     return fth_fail(err == cudaErrorMemoryAllocation ? FTH_NO_MEMORY : FTH_FAILED, "CUDA: %s: %s",
                     what, cudaGetErrorString(err));
@@ -40,7 +44,7 @@ static fth_cuda *gpu_of(fth_device *dev) {
 
 /* ---- opening ---- */
 
-/* The first GPU, or why it cannot be used. */
+/* The first GPU, or why it cannot be used; processes that a launcher has started here take them in turn. */
 static fth_err find_gpu(cudaDeviceProp *props) {
     int count = 0;
     const cudaError_t err = cudaGetDeviceCount(&count);
@@ -49,8 +53,9 @@ static fth_err find_gpu(cudaDeviceProp *props) {
         return fth_fail(FTH_USAGE, "--device cuda: no NVIDIA GPU can be used here (%s)",
                         err == cudaSuccess ? "none found" : cudaGetErrorString(err));
     }
-    CUDA_TRY(cudaSetDevice(0), "choosing GPU 0");
-    CUDA_TRY(cudaGetDeviceProperties(props, 0), "asking for the properties of GPU 0");
+    const int mine = fth_launched_here() % count;
+    CUDA_TRY(cudaSetDevice(mine), "choosing a GPU");
+    CUDA_TRY(cudaGetDeviceProperties(props, mine), "asking for the properties of a GPU");
     if (props->major < 8)
         return fth_fail(FTH_USAGE,
                         "--device cuda: %s has compute capability %d.%d, must be 8.0 or newer",
@@ -126,6 +131,10 @@ static fth_err cuda_open(const fth_backend *self, fth_precision precision, int t
     return FTH_OK;
 }
 
+static void *cuda_stream(fth_device *dev) {
+    return gpu_of(dev)->stream;
+}
+
 /* ---- memory ---- */
 
 static fth_err cuda_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
@@ -192,6 +201,7 @@ static fth_backend make_table(void) {
     table.download = cuda_download;
     table.zero = cuda_zero;
     table.memory = cuda_memory;
+    table.stream = cuda_stream;
     table.run = fth_cuda_run;
     table.lag = FTH_CUDA_LAG;
     table.joined = true;
