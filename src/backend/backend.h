@@ -141,9 +141,6 @@ struct fth_backend {
     fth_err (*upload)(fth_device *dev, void *to, const void *from, int64_t bytes);
     fth_err (*download)(fth_device *dev, void *to, const void *from, int64_t bytes);
     fth_err (*zero)(fth_device *dev, void *data, int64_t bytes);
-    /* The stream on which its work is queued, for libraries that queue theirs there; NULL entry: its work is done
-     * when a call returns. */
-    void *(*stream)(fth_device *dev);
     /* Free and total memory of the device in bytes. */
     fth_err (*memory)(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes);
     /* Runs all operations of ex->graph in order. NULL: the program walks the kernels itself. */

@@ -2,6 +2,7 @@
  * arena go all-to-all by send and receive, and a kernel adds them in the order of the ranks. */
 #include <stdlib.h>
 
+#include "backend/stream.h"
 #include "ranks/exchange.h"
 #include "ranks/nccl.h"
 
@@ -156,7 +157,7 @@ fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exch
                              .free = free_nccl};
     x->rank = fth_rank(ranks);
     x->count = fth_rank_count(ranks);
-    x->stream = dev->backend->stream(dev);
+    x->stream = fth_gpu_stream(dev);
     fth_err err = all_have(x, &there);
     if (err == FTH_OK && there) err = fth_ranks_agree(ranks, connect(x));
     if (err == FTH_OK && there) err = make_room(x);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 extern "C" {
+#include "backend/stream.h"
 #include "base/launcher.h"
 }
 
@@ -131,10 +132,6 @@ static fth_err cuda_open(const fth_backend *self, fth_precision precision, int t
     return FTH_OK;
 }
 
-static void *cuda_stream(fth_device *dev) {
-    return gpu_of(dev)->stream;
-}
-
 /* ---- memory ---- */
 
 static fth_err cuda_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
@@ -201,7 +198,6 @@ static fth_backend make_table(void) {
     table.download = cuda_download;
     table.zero = cuda_zero;
     table.memory = cuda_memory;
-    table.stream = cuda_stream;
     table.run = fth_cuda_run;
     table.lag = FTH_CUDA_LAG;
     table.joined = true;
@@ -235,4 +231,9 @@ static fth_backend make_table(void) {
 extern "C" const fth_backend *fth_backend_cuda(void) {
     static const fth_backend table = make_table();
     return &table;
+}
+
+extern "C" void *fth_gpu_stream(const fth_device *dev) {
+    if (dev->backend != fth_backend_cuda()) return nullptr;
+    return reinterpret_cast<const fth_cuda *>(dev)->stream;
 }
