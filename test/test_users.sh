@@ -85,6 +85,13 @@ says err '--best-by score: needs --validate-score'
 expect 2 $train --lr-scheduler cosine --power 2 --save-dir x
 says err '--power 2: is for --lr-scheduler polynomial'
 
+# ---- entropies of attention: scores of a million, where rounding once made them negative ----
+status=0
+"$fathom" train data $model --method preln --lr 3 --warmup-updates 1 --max-update 20 --telemetry 2 --save-dir sharp >out 2>err || status=$?
+[ $status -eq 0 ] || [ $status -eq 3 ] || fail "a rate of 3: status $status"
+grep '"name":"attention_entropy"' sharp/log.jsonl >entropies || fail "no entropies"
+! grep -q '[[,"]-[0-9i]' entropies || fail "negative entropies: $(head -3 entropies)"
+
 # ---- schedules: 10 updates of warm-up, then by their formulas ----
 rates() {
     expect 0 "$fathom" train data $model --method preln --max-update 20 --warmup-updates 10 --lr 0.01 --warmup-init-lr 0 \
