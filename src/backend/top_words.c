@@ -87,7 +87,8 @@ inline_ float lse(const float *x, int32_t n) {
     return most == -INFINITY ? most : most + (float)log(sum_of_exp(x, n, most));
 }
 
-/* log of x >= 1, in place: the exponent's, and a polynomial of what is left, between sqrt(1/2) and sqrt(2). */
+/* log of x >= 1, in place: the exponent's, and a polynomial of what is left, between sqrt(1/2) and
+ * sqrt(2). */
 inline_ void fast_log(floats *v) {
     const ints bits = (ints)*v;
     floats m = (floats)((bits & 0x7fffff) | 0x3f800000); /* [1, 2) */

@@ -263,6 +263,20 @@ bool fth_option_was_set(const fth_option_group *groups, size_t n, const char *fi
     return g && g->set && g->set[i];
 }
 
+static void mark(const fth_option_group *groups, size_t n, const char *field, bool given) {
+    size_t i;
+    const fth_option_group *g = group_of(groups, n, field, &i);
+    if (g && g->set) g->set[i] = given;
+}
+
+void fth_option_give(const fth_option_group *groups, size_t n, const char *field) {
+    mark(groups, n, field, true);
+}
+
+void fth_option_forget(const fth_option_group *groups, size_t n, const char *field) {
+    mark(groups, n, field, false);
+}
+
 const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field) {
     size_t i;
     const fth_option_group *g = group_of(groups, n, field, &i);

@@ -39,11 +39,19 @@ static fth_err add_method_option(fth_config *c, const char *text) {
     return FTH_OK;
 }
 
+/* "auto" stays next-token until the data set is known. */
+static void take_head(const fth_model_options *o, fth_config *c) {
+    for (int head = FTH_HEAD_NEXT_TOKEN; head <= FTH_HEAD_TOKEN_CLASS; head++)
+        if (strcmp(o->head, fth_head_name((fth_head_id)head)) == 0) c->head = (fth_head_id)head;
+    c->pool = strcmp(o->pool, "mean") == 0 ? FTH_POOL_MEAN : FTH_POOL_FIRST;
+}
+
 fth_err fth_config_from_options(const fth_model_options *o, fth_config *out) {
     fth_config c = fth_config_default();
     c.arch = strcmp(o->arch, "enc") == 0   ? FTH_ENC
              : strcmp(o->arch, "dec") == 0 ? FTH_DEC
                                            : FTH_ENCDEC;
+    if (c.arch == FTH_ENC) take_head(o, &c);
     if (strlen(o->method) >= sizeof c.method)
         return fth_fail(FTH_USAGE, "--method %.40s: does not exist", o->method);
     snprintf(c.method, sizeof c.method, "%s", o->method);

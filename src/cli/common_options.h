@@ -30,7 +30,8 @@ FTH_OPTION_GROUP(fth_cpu_device_options_group, fth_device_options, "device", CPU
     X(CHOICE, lr_scheduler, "inverse_sqrt",                                                        \
       FTH_CHOICES("inverse_sqrt|inverse_sqrt_nowarmup|constant|linear|cosine|polynomial|wsd"),     \
       "how the rate changes")                                                                      \
-    X(I64, warmup_updates, "4000", FTH_MIN(0), "updates in which the rate rises to its peak")      \
+    X(I64, warmup_updates, "4000", FTH_RANGE(0, 1e12),                                             \
+      "updates in which the rate rises to its peak")                                               \
     X(F64, warmup_init_lr, "1e-7", FTH_MIN(0), "rate where the rise begins")                       \
     X(I64, max_update, "100000", FTH_MIN(1), "updates of the whole run")                           \
     X(F64, end_learning_rate, "", FTH_MIN(0),                                                      \
@@ -48,6 +49,11 @@ FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
 
 #define MODEL_OPTIONS(X)                                                                           \
     X(CHOICE, arch, "encdec", FTH_CHOICES("encdec|enc|dec"), "stacks of the model")                \
+    X(CHOICE, head, "auto",                                                                        \
+      FTH_CHOICES("auto|next-token|masked-token|class|regression|token-class"),                    \
+      "what an encoder (--arch enc) predicts; auto: by the data set")                              \
+    X(CHOICE, pool, "first", FTH_CHOICES("first|mean"),                                            \
+      "what stands for a sample: its first row, or the mean")                                      \
     X(STR, method, FTH_DEFAULT_METHOD, FTH_SHOWN_AS("ID"), "see fathom methods")                   \
     X(LIST, method_option, "", FTH_SHOWN_AS("K=V"), "option of the method")                        \
     X(I64, encoder_layers, "6", FTH_RANGE(1, 100000), "layers of the encoder")                     \

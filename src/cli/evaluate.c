@@ -104,7 +104,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
         fth_err err = fth_weights_finite(&w->model, w->flat, FTH_QUANTIZE_RULE);
         if (err != FTH_OK) return fth_fail_in(err, "%s", folder);
     }
-    FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, false, &w->arenas));
+    FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, 0, &w->arenas));
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
     bool lm = w->model.config.arch == FTH_DEC;
     int64_t len = lm ? o->tokens_per_sample : o->max_tokens;

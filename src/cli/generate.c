@@ -313,7 +313,7 @@ static fth_err load_model(work *w, const char *folder, int i) {
     w->n_models = i + 1;
     fth_err err = check_weights(w, folder, i, flat);
     if (err == FTH_OK)
-        err = fth_arenas_new(w->device, w->model[i].params.size, 0, false, &w->arenas[i]);
+        err = fth_arenas_new(w->device, w->model[i].params.size, 0, 0, &w->arenas[i]);
     if (err == FTH_OK) err = fth_arenas_load(w->device, &w->arenas[i], flat);
     free(flat);
     return err;

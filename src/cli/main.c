@@ -96,6 +96,6 @@ int main(int argc, char **argv) {
         int reason = errno;
         if (!err) err = fth_fail(FTH_IO, "standard output: cannot write: %s", strerror(reason));
     }
-    if (err) fprintf(stderr, "fathom: %s\n", fth_error_message());
+    if (err && *fth_error_message()) fprintf(stderr, "fathom: %s\n", fth_error_message());
     return fth_exit_status(err);
 }

@@ -4,8 +4,8 @@
 
 #include "base/options.h"
 
-/* Puts RUN/checkpoints/best in the place of a run's folder; other paths stay. FTH_NOT_FOUND for a run that
- * has no best model yet. */
+/* Puts RUN/checkpoints/best in the place of a run's folder; other paths stay. FTH_NOT_FOUND for a
+ * run that has no best model yet. */
 fth_err fth_model_path(const char **path, fth_arena *arena);
 
 /* The same for arguments first to last. */

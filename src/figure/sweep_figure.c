@@ -187,8 +187,8 @@ static fth_err add_plot(const figure *g, fth_str *s) {
     return fth_str_addf(s, "\n");
 }
 
-/* A cross for each combination of which every run failed, each line at its own height: there is no number to it, so
- * it stands in a strip above the axes. */
+/* A cross for each combination of which every run failed, each line at its own height: there is no
+ * number to it, so it stands in a strip above the axes. */
 static fth_err add_strip(const figure *g, fth_str *s) {
     size_t lines = 0;
     for (size_t i = next_line(g, 0); i != (size_t)-1; i = next_line(g, i + 1)) lines++;

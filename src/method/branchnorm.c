@@ -71,9 +71,9 @@ static void settle(fth_config *c) {
     *o = (fth_method_option){.key = "steps", .type = FTH_OPT_NUMBER, .number = 1};
 }
 
-/* Measured at 18-18 layers of width 512 with 32,768 tokens an update, 600 updates and a warm-up of 600: ramps of
- * 240 and 600 updates collapse at the full rate, one of 24 trains, and so does 600 with "alpha". Smaller
- * batches change nothing of it. */
+/* Measured at 18-18 layers of width 512 with 32,768 tokens an update, 600 updates and a warm-up of
+ * 600: ramps of 240 and 600 updates collapse at the full rate, one of 24 trains, and so does 600
+ * with "alpha". Smaller batches change nothing of it. */
 enum { LONG_RAMP = 100 };
 
 static const char *warn(const fth_method_state *s) {

@@ -119,8 +119,8 @@ typedef struct fth_method {
     void (*settle)(fth_config *config);
 } fth_method;
 
-/* What a method advises against in a run with these options; NULL: nothing. What train warns of and preflight
- * counts as a risk. */
+/* What a method advises against in a run with these options; NULL: nothing. What train warns of and
+ * preflight counts as a risk. */
 const char *fth_method_warning(const fth_method_state *state);
 
 /* A schedule of the method's own. */

@@ -43,7 +43,8 @@ fth_err fth_flight_batches(fth_flight *f, int64_t tokens) {
     if (tokens < f->spec->max_tokens) spec.strict = false;
     fth_batcher_free(f->batcher);
     f->batcher = NULL;
-    return fth_run_batcher(&spec, f->train, &f->batcher);
+    const fth_item_spec item = {0};
+    return fth_run_batcher(&spec, f->train, &item, &f->batcher);
 }
 
 static int64_t longest(const fth_flight *f) {
@@ -69,6 +70,7 @@ fth_err fth_flight_open(fth_flight *f) {
     } else {
         FTH_TRY(made_up_config(f, &config));
     }
+    FTH_TRY(fth_run_size_check(s, f->device, &config));
     FTH_TRY(fth_model_init(&f->model, &config));
     FTH_TRY(fth_packed_init(&f->packed, (int32_t)s->max_tokens));
     f->size =
@@ -76,7 +78,8 @@ fth_err fth_flight_open(fth_flight *f) {
                            .tgt_tokens = s->max_tokens,
                            .max_len = longest(f),
                            .memory_budget = s->memory_budget,
-                           .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq)};
+                           .batches = s->update_freq,
+                           .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq, 1)};
     return FTH_OK;
 }
 
@@ -97,7 +100,7 @@ static fth_err plan_bytes(fth_flight *f) {
     if (err == FTH_OK) err = fth_plan_make(&graph, &how, &plan);
     f->out->activation_bytes = plan.bytes + fth_program_bytes_beside(f->device, &graph, capacity);
     f->out->fixed_bytes =
-        fth_arenas_bytes(f->device, n, f->size.inline_updates ? updates.grads : n, true);
+        fth_arenas_bytes(f->device, n, f->size.inline_updates ? updates.grads : n, n);
     fth_plan_fini(&plan);
     fth_inline_updates_fini(&updates);
     fth_graph_fini(&graph);

@@ -1,4 +1,5 @@
-/* flight.h: what a preflight has open: the run as it would be, without its folder. For preflight*.c. */
+/* flight.h: what a preflight has open: the run as it would be, without its folder. For
+ * preflight*.c. */
 #ifndef FTH_RUN_FLIGHT_H
 #define FTH_RUN_FLIGHT_H
 
@@ -43,11 +44,13 @@ typedef struct fth_flight {
 fth_err fth_flight_open(fth_flight *f);
 fth_err fth_flight_plan(fth_flight *f);
 
-/* What the trainer's arenas are there for: room for batches, and the program that looks at the model. */
+/* What the trainer's arenas are there for: room for batches, and the program that looks at the
+ * model. */
 fth_err fth_flight_stores(fth_flight *f);
 fth_err fth_flight_probe(fth_flight *f);
 
-/* Batches of so many tokens, from the first on. Small ones may leave sentences out that the run does not. */
+/* Batches of so many tokens, from the first on. Small ones may leave sentences out that the run
+ * does not. */
 fth_err fth_flight_batches(fth_flight *f, int64_t tokens);
 
 /* The next batch; those of an update. */

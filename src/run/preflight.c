@@ -148,7 +148,8 @@ static fth_err measure_start(fth_flight *f) {
 
 /* ---- all of it ---- */
 
-/* The gradients of a layer hardly depend on how many tokens they are taken over, so a quick look takes few. */
+/* The gradients of a layer hardly depend on how many tokens they are taken over, so a quick look
+ * takes few. */
 static int64_t few_tokens(const fth_flight *f, int64_t wanted) {
     const int64_t least = f->size.max_len > wanted ? f->size.max_len : wanted;
     return f->how->quick && least < f->spec->max_tokens ? least : f->spec->max_tokens;
@@ -228,6 +229,7 @@ fth_err fth_preflight_run(const fth_run_spec *spec, const fth_preflight_how *how
                            .encoder_cosine = NAN};
     if (spec->recipe.schedule.kind == FTH_INVERSE_SQRT_NOWARMUP) out->warmup = 0;
     fth_err err = fth_flight_open(&f);
+    const bool opened = err == FTH_OK;
     if (err == FTH_OK) err = fth_flight_plan(&f);
     if (err == FTH_OK) {
         out->uniform_loss = log((double)fth_config_output_vocab(&f.model.config));
@@ -235,7 +237,8 @@ fth_err fth_preflight_run(const fth_run_spec *spec, const fth_preflight_how *how
         out->ramp = fth_method_ramp(&f.model.method);
         if (out->fits) err = measure_with_bar(&f);
     }
-    if (err == FTH_NO_MEMORY) { /* the budget, or the machine, is too small: that is a verdict */
+    if (err == FTH_NO_MEMORY &&
+        opened) { /* the budget, or the machine, is too small: that is a verdict */
         out->fits = false;
         err = FTH_OK;
     }

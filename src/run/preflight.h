@@ -14,8 +14,8 @@ enum { FTH_PREFLIGHT_UPDATES = 10 };
 /* How much is looked at. */
 typedef struct fth_preflight_how {
     int32_t vocab; /* of made-up sentences, where the spec names no data */
-    bool
-        quick; /* in a minute: smaller batches, and fewer updates of models that are slow all the same */
+    bool quick;   /* in a minute: smaller batches, and fewer updates of models that are slow all the
+                     same */
     fth_log *log; /* the progress; NULL: silent */
 } fth_preflight_how;
 

@@ -11,7 +11,8 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Seconds and target tokens of a plain update with the batches at hand; not of the first one, which warms up. */
+/* Seconds and target tokens of a plain update with the batches at hand; not of the first one, which
+ * warms up. */
 static fth_err time_one(fth_flight *f, int64_t update, double *seconds, double *tokens) {
     fth_update u;
     FTH_TRY(fth_flight_next(f));
@@ -38,7 +39,8 @@ static fth_err time_whole(fth_flight *f, double until) {
     return FTH_OK;
 }
 
-/* Two smaller sizes of batches give the seconds of a token and those that do not depend on tokens. */
+/* Two smaller sizes of batches give the seconds of a token and those that do not depend on tokens.
+ */
 static fth_err time_from_smaller(fth_flight *f) {
     const double whole = (double)f->spec->max_tokens * (double)f->spec->update_freq;
     double seconds[2], tokens[2];

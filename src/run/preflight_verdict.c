@@ -60,9 +60,9 @@ static double carried_at_first(const fth_preflight *p) {
     return fmin(p->carried[0], p->carried[1]);
 }
 
-/* The branches of a fresh model at the peak rate and with their full weight are what a ramp is there to avoid: 18-18
- * and 50-50 layers train at that rate behind a ramp as long as the warm-up, along which their rate grows
- * (doc/results.md), and a short ramp does not save 50-50. */
+/* The branches of a fresh model at the peak rate and with their full weight are what a ramp is
+ * there to avoid: 18-18 and 50-50 layers train at that rate behind a ramp as long as the warm-up,
+ * along which their rate grows (doc/results.md), and a short ramp does not save 50-50. */
 static bool ramped(fth_preflight *p) {
     const bool long_enough = p->ramp.updates > SHORT && 2 * p->ramp.updates >= p->warmup;
     if (!p->ramp.rate_follows || !long_enough || p->warmup <= SHORT) return false;

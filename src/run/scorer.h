@@ -1,5 +1,5 @@
-/* scorer.h: a score of the validation data while training: its sources are translated with the parameters as they
- * are, and compared with the text beside the data set (data/split_text.h). */
+/* scorer.h: a score of the validation data while training: its sources are translated with the
+ * parameters as they are, and compared with the text beside the data set (data/split_text.h). */
 #ifndef FTH_RUN_SCORER_H
 #define FTH_RUN_SCORER_H
 
@@ -21,12 +21,13 @@ typedef struct fth_scorer_spec {
 
 typedef struct fth_scorer fth_scorer;
 
-/* The folder may be closed afterwards. FTH_USAGE for data without pairs or without a validation split. */
+/* The folder may be closed afterwards. FTH_USAGE for data without pairs or without a validation
+ * split. */
 fth_err fth_scorer_new(const fth_scorer_spec *spec, const fth_folder *data, fth_scorer **out);
 void fth_scorer_free(fth_scorer *s);
 
-/* 0 to 100, by sacreBLEU's defaults. The programs that generate are made anew, since they may keep what they
- * have packed of the parameters. */
+/* 0 to 100, by sacreBLEU's defaults. The programs that generate are made anew, since they may keep
+ * what they have packed of the parameters. */
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score);
 

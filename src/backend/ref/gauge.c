@@ -86,8 +86,8 @@ fth_err fth_ref_gauge_positions(fth_exec *ex, const fth_op *op) {
     return FTH_OK;
 }
 
-/* Entropy of one head of a query row: sum of p (lse - s), p = exp(s - lse). No p is above 1: a score that
- * rounding has put above lse counts as lse, or the sum could be negative. */
+/* Entropy of one head of a query row: sum of p (lse - s), p = exp(s - lse). No p is above 1: a
+ * score that rounding has put above lse counts as lse, or the sum could be negative. */
 static double entropy(const fth_exec *ex, const fth_op *op, int64_t row, int64_t key, int64_t seen,
                       int64_t pair, int32_t head) {
     const fth_tensor *q = fth_arg(ex, op->in[GAUGE_ENTROPY_Q]);
