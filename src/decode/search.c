@@ -63,12 +63,6 @@ typedef struct search {
     fth_candidate *scratch; /* [vocab] of sampling */
 } search;
 
-int32_t fth_search_max_len(const fth_search_spec *spec, int32_t source_length) {
-    double most = floor(spec->max_len_a * source_length + (double)spec->max_len_b);
-    double limit = spec->max_positions - 1;
-    return (int32_t)fmax(1, fmin(most, limit));
-}
-
 void fth_search_result_fini(fth_search_result *r) {
     fth_arena_fini(&r->arena);
     *r = (fth_search_result){0};
@@ -122,13 +116,6 @@ static int by_score(const void *a, const void *b) {
 }
 
 /* ---- the words of one row ---- */
-
-int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab) {
-    const int32_t struck = 4; /* begin, pad, end, unknown word */
-    const int32_t k = 2 * spec->beam + struck;
-    const bool all = spec->sampling || n_steppers > 1 || spec->unkpen < 0 || spec->constrained;
-    return all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB ? 0 : k;
-}
 
 /* What must come next, -1: nothing must. */
 static int32_t forced_word(const search *s, const sentence *x, int32_t last) {
