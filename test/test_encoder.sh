@@ -67,6 +67,36 @@ trains images patches --head masked-token --pool mean
 expect 0 "$fathom" train plain --save-dir other $small $steps --max-update 1 --seed 2 --tokens-per-sample 32
 [ "$(nll other 1)" != "$(nll masked 1)" ] || fail "the seed changes no mask"
 
+# what is learned is said of new text and pictures
+expect 0 "$fathom" predict class --input table --columns text=2
+cut -f 1 table >said
+cmp out said || fail "the classes of the training text are not said again"
+expect 0 "$fathom" predict class --input text --format tsv
+awk -F '\t' '{ s = $2 + $3; if (NF != 3 || s < 0.999 || s > 1.001) exit 1 }' out || fail "no probabilities"
+expect 0 "$fathom" predict regression --input text
+[ "$(wc -l <out)" -eq 300 ] || fail "not a value for each line"
+expect 0 "$fathom" predict picture --images pictures.bin --format json
+[ "$(grep -c '"probabilities":{"0":' out)" -eq 24 ] || fail "not an object for each picture"
+expect 2 "$fathom" predict masked --input text
+says "predict is for encoders with head class or regression"
+expect 2 "$fathom" predict picture --input text
+says "reads pictures; use --images"
+
+# the loss on a data set is that of the run's validation
+expect 0 "$fathom" evaluate class/checkpoints/last labels --max-tokens 256
+grep -q "nll $(printf %.4f "$(nll class 20)")" out || fail "evaluate and train differ"
+expect 2 "$fathom" evaluate picture labels
+says "has text, the model's front is image"
+
+# a model of another task gives what fits
+expect 0 "$fathom" train labels --save-dir tuned $small $steps --max-update 2 --init-from masked --head class
+expect 0 "$fathom" train labels --save-dir told --arch enc --method deepnorm --encoder-layers 2 --d-model 16 \
+    --ffn-dim 32 --heads 2 $steps --max-update 1 --init-from masked --head class
+says "parameters taken over; fresh: .*head.out.weight"
+says "not used: .*head.bias"
+expect 0 "$fathom" preflight labels --arch enc --encoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2 --max-tokens 256
+grep -q "^verdict: " out || fail "no verdict on an encoder"
+
 refused() { # text, options...
     text=$1
     shift

@@ -11,6 +11,7 @@
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "data/folder.h"
+#include "run/run.h"
 #include "train/evaluate.h"
 #include "train/fits.h"
 #include "train/weights.h"
@@ -18,7 +19,8 @@
 #define EVALUATE_OPTIONS(X)                                                                        \
     X(CHOICE, split, "valid", FTH_CHOICES("train|valid|test"), "part of the data set")             \
     X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216), "tokens of a batch at most, of each side")  \
-    X(I64, tokens_per_sample, "512", FTH_RANGE(2, 65535), "block length (dec models)")             \
+    X(I64, tokens_per_sample, "512", FTH_RANGE(2, 65535),                                          \
+      "block length (dec models, masked ones)")                                                    \
     X(I64, context_window, "0", FTH_MIN(0),                                                        \
       "tokens of a block that are only read, so that each prediction has at least so much "        \
       "context (dec models)")                                                                      \
@@ -35,6 +37,7 @@ typedef struct work {
     fth_arenas arenas;
     fth_folder folder;
     fth_dataset *data;
+    fth_run_items items; /* of an encoder */
     fth_evaluator evaluator;
 } work;
 
@@ -48,8 +51,9 @@ static int split_of(const char *name) {
 static fth_err check_blocks(const fth_config *c, const evaluate_options *o,
                             const fth_option_group *groups, size_t n) {
     static const char *const blocks[] = {"tokens_per_sample", "context_window", NULL};
-    if (c->arch != FTH_DEC)
-        return fth_refuse_options(groups, n, blocks, "is for dec models, this one is encdec");
+    const bool masked = c->arch == FTH_ENC && c->head == FTH_HEAD_MASKED_TOKEN;
+    if (c->arch == FTH_ENCDEC || (c->arch == FTH_ENC && !masked))
+        return fth_refuse_options(groups, n, blocks, "is for dec models and masked ones");
     if (o->context_window >= o->tokens_per_sample)
         return fth_fail(FTH_USAGE, "--context-window %lld: must be below --tokens-per-sample %lld",
                         (long long)o->context_window, (long long)o->tokens_per_sample);
@@ -94,8 +98,6 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
     FTH_TRY(fth_folder_open(&w->folder, data));
     FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
-    if (w->model.config.arch == FTH_ENC)
-        return fth_fail(FTH_BAD_INPUT, "%s: enc models are not evaluated on data sets", folder);
     FTH_TRY(fth_fits(&w->model.config, folder, &w->folder, w->data));
     FTH_TRY(check_blocks(&w->model.config, o, groups, n));
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
@@ -106,13 +108,19 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     }
     FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, 0, &w->arenas));
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
-    bool lm = w->model.config.arch == FTH_DEC;
+    const fth_run_spec run = {
+        .data = data,
+        .recipe.seed = 1,
+        .encoder = {.mask_prob = 0.15, .mask_keep = 0.1, .mask_random = 0.1, .mask_patches = 0.4}};
+    FTH_TRY(fth_run_items_init(&w->items, &run, &w->folder, w->data, &w->model.config));
+    bool lm = w->model.config.arch == FTH_DEC || w->items.valid.masking;
     int64_t len = lm ? o->tokens_per_sample : o->max_tokens;
     FTH_TRY(fth_evaluator_init(&w->evaluator, &w->model, w->device, &w->arenas, NULL,
                                (int32_t)o->max_tokens, len));
     fth_eval_spec spec = {.update = w->model.config.step,
                           .block = lm ? (int32_t)o->tokens_per_sample : 0,
                           .context_window = lm ? (int32_t)o->context_window : 0,
+                          .item = w->model.config.arch == FTH_ENC ? &w->items.valid : NULL,
                           .strict = o->strict};
     fth_eval result;
     FTH_TRY(fth_evaluate(&w->evaluator, w->data, &spec, &result));
@@ -138,6 +146,7 @@ fth_err fth_verb_evaluate(int argc, char **argv) {
             err = evaluate(&w, parsed.positionals[0], parsed.positionals[1], &options, &device,
                            groups, 2);
         fth_evaluator_fini(&w.evaluator);
+        fth_run_items_fini(&w.items);
         if (w.device) fth_arenas_free(w.device, &w.arenas);
         fth_device_close(w.device);
         fth_dataset_free(w.data);

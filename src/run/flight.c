@@ -27,8 +27,8 @@ static fth_err no_memory(void) {
 static fth_err made_up_config(const fth_flight *f, fth_config *c) {
     *c = f->spec->config;
     if (c->arch == FTH_ENC)
-        return fth_fail(FTH_USAGE, "--arch enc: training is not offered for encoder-only models; "
-                                   "use encdec or dec");
+        return fth_fail(FTH_USAGE, "--arch enc: name the data set; an encoder's batches are not "
+                                   "made up");
     c->src_vocab = c->arch == FTH_ENCDEC ? f->how->vocab : 0;
     c->tgt_vocab = f->how->vocab;
     return FTH_OK;
@@ -43,8 +43,7 @@ fth_err fth_flight_batches(fth_flight *f, int64_t tokens) {
     if (tokens < f->spec->max_tokens) spec.strict = false;
     fth_batcher_free(f->batcher);
     f->batcher = NULL;
-    const fth_item_spec item = {0};
-    return fth_run_batcher(&spec, f->train, &item, &f->batcher);
+    return fth_run_batcher(&spec, f->train, &f->items.train, &f->batcher);
 }
 
 static int64_t longest(const fth_flight *f) {
@@ -69,6 +68,7 @@ fth_err fth_flight_open(fth_flight *f) {
         FTH_TRY(fth_folder_open(&f->folder, s->data));
         FTH_TRY(fth_folder_split(&f->folder, FTH_TRAIN, &f->train));
         FTH_TRY(fth_run_config(s, &f->folder, f->train, &config));
+        FTH_TRY(fth_run_items_init(&f->items, s, &f->folder, f->train, &config));
         FTH_TRY(fth_flight_batches(f, s->max_tokens));
     } else {
         FTH_TRY(made_up_config(f, &config));
@@ -77,8 +77,8 @@ fth_err fth_flight_open(fth_flight *f) {
     FTH_TRY(fth_model_init(&f->model, &config));
     FTH_TRY(fth_packed_init(&f->packed, (int32_t)s->max_tokens));
     f->size =
-        (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,
-                           .tgt_tokens = s->max_tokens,
+        (fth_trainer_spec){.src_tokens = config.arch != FTH_DEC ? s->max_tokens : 0,
+                           .tgt_tokens = config.arch != FTH_ENC ? s->max_tokens : 0,
                            .max_len = longest(f),
                            .memory_budget = s->memory_budget,
                            .batches = s->update_freq,
@@ -229,6 +229,7 @@ void fth_flight_fini(fth_flight *f) {
     fth_trainer_fini(&f->trainer);
     fth_packed_fini(&f->packed);
     fth_batcher_free(f->batcher);
+    fth_run_items_fini(&f->items);
     fth_model_fini(&f->model);
     fth_dataset_free(f->train);
     fth_folder_fini(&f->folder);

@@ -18,6 +18,7 @@ typedef struct fth_flight {
     fth_device *device;
     fth_folder folder;
     fth_dataset *train;
+    fth_run_items items;  /* of an encoder */
     fth_batcher *batcher; /* NULL: sentences are made up */
     fth_rng rng;          /* of made-up sentences */
     const fth_preflight_how *how;

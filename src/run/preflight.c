@@ -15,12 +15,19 @@ static fth_err no_memory(void) {
 
 /* ---- updates ---- */
 
+/* Rows of the top stack in the probe batch. */
+static int64_t top_rows(const fth_flight *f) {
+    const fth_side side = f->model.config.arch == FTH_ENC ? FTH_SRC : FTH_TGT;
+    return fth_flight_probe_batch(f)->side[side].rows;
+}
+
 /* Top output and logits of the probe batch, with the method's numbers of an update. */
 static fth_err look(fth_flight *f, int64_t update, double *top, double *logits) {
     fth_step step = {.seed = f->spec->recipe.seed, .update = (uint32_t)update};
     fth_method_step(&f->model.method, update, step.slots);
     FTH_TRY(fth_program_run(f->probe, fth_flight_probe_batch(f), &step));
-    FTH_TRY(fth_program_read(f->probe, f->seen.hidden[FTH_DECODER], top));
+    const fth_stack stack = f->model.config.arch == FTH_ENC ? FTH_ENCODER : FTH_DECODER;
+    FTH_TRY(fth_program_read(f->probe, f->seen.hidden[stack], top));
     return fth_program_read(f->probe, f->seen.logits, logits);
 }
 
@@ -107,7 +114,7 @@ static fth_err one_update(fth_flight *f, int64_t t, fth_dash *d, bool *finite) {
 
 /* Updates from a fresh model, numbered from `first` on. */
 static fth_err dash(fth_flight *f, int64_t first, fth_dash *d) {
-    int64_t rows = fth_flight_probe_batch(f)->side[FTH_TGT].rows;
+    int64_t rows = top_rows(f);
     int64_t width = f->model.config.d_model, vocab = fth_config_output_vocab(&f->model.config);
     *d = (fth_dash){.encoder_cosine = NAN};
     FTH_TRY(fth_flight_restart(f));
@@ -119,7 +126,8 @@ static fth_err dash(fth_flight *f, int64_t first, fth_dash *d) {
         if (!finite) return FTH_OK;
         FTH_TRY(look(f, first + i, f->now, f->logits[1]));
         d->moved[i] = mean_distance(f->now, f->start, rows, width);
-        d->logits_moved[i] = mean_distance(f->logits[1], f->logits[0], rows, vocab);
+        d->logits_moved[i] = mean_distance(f->logits[1], f->logits[0],
+                                           fth_program_rows(f->probe, f->seen.logits), vocab);
         d->updates++;
     }
     return FTH_OK;
@@ -182,7 +190,7 @@ static fth_err choose_size(fth_flight *f, double *seconds) {
 }
 
 static fth_err open_memory(fth_flight *f) {
-    size_t rows = (size_t)fth_flight_probe_batch(f)->side[FTH_TGT].rows;
+    size_t rows = (size_t)top_rows(f); /* logits have at most as many */
     size_t width = (size_t)f->model.config.d_model;
     size_t vocab = (size_t)fth_config_output_vocab(&f->model.config);
     f->start = malloc(sizeof *f->start * rows * 2 * (width + vocab));
