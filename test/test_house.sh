@@ -31,6 +31,7 @@ $2"
 
 "$scripts/check-includes" || fail "wrong includes in src"
 "$scripts/check-names" || fail "names defined twice in src"
+"$scripts/check-citations" || fail "comments that cite what is not there"
 [ ! -f "$here/../src/method/methods.def" ] || "$scripts/check-methods" || fail "methods known by name in src"
 
 # what is allowed
@@ -84,3 +85,13 @@ expect check-names 'data/names.h:1: type fth_batch_item is also defined in cli/n
 data/names.h:2: type fth_batch_item is also defined in cli/names.h
 data/names.h:4: type fth_plain is also defined in cli/names.h
 data/names_text.h: type fth_text_file is spelled like type fth_textfile of cli/names.h'
+
+mkdir -p "$tree/src" "$tree/doc"
+printf '# A page\n\n## Layer norm: why\n' >"$tree/doc/page.md"
+put src/cites.c '/* doc/page.md, doc/page.md#layer-norm-why */'
+"$scripts/check-citations" "$tree" || fail "check-citations refused what is there"
+put src/cites.c '/* doc/pages.md */' '/* doc/page.md#layer-norm */' '/* METHODS A.3 */' '/* (DESIGN 5) */'
+expect check-citations 'src/cites.c:1: cites doc/pages.md, which is not there
+src/cites.c:2: cites doc/page.md#layer-norm: no such heading
+src/cites.c:3: cites METHODS A, which no reader can open
+src/cites.c:4: cites DESIGN, which no reader can open'

@@ -1,5 +1,6 @@
 /* links: run */
-/* The rules of preflight's verdict and of a collapsed encoder, on both sides of each bound (doc/preflight.md). */
+/* The rules of preflight's verdict and of a collapsed encoder, on both sides of each bound
+ * (doc/preflight.md). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

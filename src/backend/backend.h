@@ -74,7 +74,8 @@ static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {
     return t->extent == FTH_ROWS_FIXED ? t->rows : ex->rows[t->extent];
 }
 
-/* The targets of the rows of an extent: of tokens, sentences, or picked rows; NULL: there are none. */
+/* The targets of the rows of an extent: of tokens, sentences, or picked rows; NULL: there are
+ * none. */
 static inline const int32_t *fth_targets_of(const fth_batch *b, fth_extent extent) {
     return extent == FTH_ROWS_SENTENCES ? b->labels
            : extent == FTH_ROWS_PICKED  ? b->picked_ids
@@ -129,18 +130,19 @@ struct fth_backend {
     fth_err (*run)(fth_exec *ex);
     /* By how many operations its run may let those that run aside (plan.h) end late. */
     int32_t lag;
-    /* How many elements updates inside of a program (inline_update.h) should come in at least: where a kernel
-     * takes as long to start as to update a small matrix. 0: one matrix at a time. */
+    /* How many elements updates inside of a program (inline_update.h) should come in at least:
+     * where a kernel takes as long to start as to update a small matrix. 0: one matrix at a
+     * time. */
     int64_t update_together;
-    /* Outputs of layer norms are made again for the backward in any case: where that takes no longer
-     * than writing and reading them. */
+    /* Outputs of layer norms are made again for the backward in any case: where that takes no
+     * longer than writing and reading them. */
     bool recompute_norms;
-    /* A training keeps no copy of the weights in the type of activations: kernels take the parameters
-     * themselves and round them. */
+    /* A training keeps no copy of the weights in the type of activations: kernels take the
+     * parameters themselves and round them. */
     bool rounds_weights;
     /* Joins write down which elements their dropout has kept, for the backward to read (JOIN_KEPT):
-     * where a bit of memory costs less than drawing twice. false: the operand does not exist for its
-     * kernels. */
+     * where a bit of memory costs less than drawing twice. false: the operand does not exist for
+     * its kernels. */
     bool keep_bits;
     /* Joins make the products that they read: the plan keeps the operands for them (plan.h). */
     bool joined;

@@ -40,7 +40,8 @@ static bool get_all(int fd, void *data, size_t size) {
     return true;
 }
 
-/* The handlers of the parent are not for its copy, and nobody waits for it once the parent is gone. */
+/* The handlers of the parent are not for its copy, and nobody waits for it once the parent is
+ * gone. */
 static void leave_parent(pid_t parent) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 
-/* What kind of error the errno of a path is: that there can be no such path, that a folder is in the place of a
- * file, or one of the system. */
+/* What kind of error the errno of a path is: that there can be no such path, that a folder is in
+ * the place of a file, or one of the system. */
 static inline fth_err fth_path_error(int reason) {
     const int wrong =
         reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG;

@@ -1,4 +1,5 @@
-/* items.h: the things that batches are made of: sentences, or blocks of a text for a language model.
+/* items.h: the things that batches are made of: sentences, or blocks of a text for a language
+ * model.
  *
  * Sentence i, two sides:  source = ids eos;  target in = bos ids;  target out = ids eos.
  * Sentence i, one side:   the target alone.

@@ -211,7 +211,8 @@ static fth_err add_axes(const figure *g, fth_str *s) {
     return fth_str_addf(s, ")\n");
 }
 
-/* Where crosses of failed combinations stand: above all that is drawn, each line's a step higher. */
+/* Where crosses of failed combinations stand: above all that is drawn, each line's a step
+ * higher. */
 static fth_err add_top(const figure *g, fth_str *s, bool *any) {
     double low = INFINITY, high = -INFINITY;
     bool crosses = false;

@@ -22,15 +22,17 @@ typedef struct fth_plan {
 } fth_plan;
 
 /* Operations whose results nobody waits for, the gradients of weights, the updates that they make,
- * the norms that are taken again for them and telemetry: a device may run them beside the others. */
+ * the norms that are taken again for them and telemetry: a device may run them beside the
+ * others. */
 bool fth_is_deferrable(const fth_op *op);
 /* By how many operations it may end late: lag, or several times as much for updates, which are
  * large and come seldom; 0 where it is not deferrable. */
 enum { FTH_UPDATE_LAGS = 4 };
 int32_t fth_late_by(const fth_op *op, int32_t lag);
 
-/* The product, linear or linear_dx, whose result operation j, join_norm or its backward, reads before anybody
- * else does: a device may make both at once, in the place of j. -1: there is none. */
+/* The product, linear or linear_dx, whose result operation j, join_norm or its backward, reads
+ * before anybody else does: a device may make both at once, in the place of j. -1: there is
+ * none. */
 int32_t fth_joined_product(const fth_graph *g, int32_t j);
 
 /* What is made again beside the outputs of layer norms, from the lowest on. */

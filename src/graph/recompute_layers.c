@@ -1,7 +1,7 @@
 /* recompute_layers.c: trades work for memory. Single values that are cheap to make again come first
- * (recompute_values.c). Where that is not enough, layers are taken in groups; of a recomputed group only the
- * values that others read are kept, and its forward operations are run again right before its
- * backward. Masks are counted and kernels deterministic, so the values are the same to the bit.
+ * (recompute_values.c). Where that is not enough, layers are taken in groups; of a recomputed group
+ * only the values that others read are kept, and its forward operations are run again right before
+ * its backward. Masks are counted and kernels deterministic, so the values are the same to the bit.
  *
  * The bottom layers are recomputed first: the peak is where the backward starts, and they are the
  * ones whose second copy is made when everything above has been freed. */
@@ -28,8 +28,8 @@ typedef struct rewrite {
     int32_t n_out, cap_out;
 } rewrite;
 
-/* Groups are numbered from the bottom of the model: the encoder's, then the decoder's. An update may
- * stand among the operations of another layer and reads nothing of its own layer's forward. */
+/* Groups are numbered from the bottom of the model: the encoder's, then the decoder's. An update
+ * may stand among the operations of another layer and reads nothing of its own layer's forward. */
 static int32_t segment_of(const rewrite *w, const fth_op *op) {
     if (op->layer < 0 || op->stack == FTH_NO_STACK || op->kind == FTH_KIND_update) return -1;
     int32_t before = 0;
@@ -295,8 +295,8 @@ static fth_recompute_counts part_of(fth_recompute_counts all, int32_t amount) {
     return (fth_recompute_counts){attention, amount - attention};
 }
 
-/* The least of it that fits, by bisection: norms, then as few attentions as it takes, then products.
- * *fits: g is replaced. */
+/* The least of it that fits, by bisection: norms, then as few attentions as it takes, then
+ * products. *fits: g is replaced. */
 static fth_err fewest_values(fth_graph *g, const fth_plan_spec *spec, int64_t budget, bool *fits,
                              fth_plan *out) {
     const fth_recompute_counts all = fth_graph_recomputable(g);

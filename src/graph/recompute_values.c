@@ -1,11 +1,11 @@
-/* recompute_values.c: single values that are not kept for the backward but made again right before it reads
- * them, from values that are kept anyway or made again themselves:
+/* recompute_values.c: single values that are not kept for the backward but made again right before
+ * it reads them, from values that are kept anyway or made again themselves:
  *   outputs of layer norms, from the norm's input,
  *   outputs of attention, from queries, keys and values,
  *   outputs of products (queries, keys and values; hidden layers), from the product's input.
- * The first two are a quarter of the activations for 3 to 4 % of the time of an update. Products cost
- * as much as recomputing whole layers does for the same memory (recompute_layers.c), but those whose
- * outputs the backward does not read are spared. */
+ * The first two are a quarter of the activations for 3 to 4 % of the time of an update. Products
+ * cost as much as recomputing whole layers does for the same memory (recompute_layers.c), but those
+ * whose outputs the backward does not read are spared. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,8 @@ static bool ask(survey *t, int32_t i, const fth_val *in, int n_in, fth_val out) 
     return true;
 }
 
-/* Norms whose output is read by products alone: those of gradients, and those that are made again. */
+/* Norms whose output is read by products alone: those of gradients, and those that are made
+ * again. */
 static int32_t choose_norms(survey *t) {
     int32_t chosen = 0;
     for (int32_t i = 0; i < t->g->n_ops; i++) {

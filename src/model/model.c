@@ -103,7 +103,8 @@ static void draw(const fth_param *p, uint64_t seed, float *out) {
 
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat) {
     const fth_params *all = &m->params;
-    /* billions of draws; each parameter has its own stream, and who draws it touches its memory first */
+    /* billions of draws; each parameter has its own stream, and who draws it touches its memory
+     * first */
 #pragma omp parallel for schedule(dynamic)
     for (int32_t i = 0; i < all->n; i++) {
         const fth_param *p = &all->param[i];

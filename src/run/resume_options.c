@@ -49,7 +49,8 @@ typedef struct line {
     int key_length, value_length;
 } line;
 
-/* The next line that sets something, and the text after it; false: there is none. Others are comments. */
+/* The next line that sets something, and the text after it; false: there is none. Others are
+ * comments. */
 static bool next_line(const char **text, line *out) {
     while (**text) {
         const char *begin = *text, *colon = strchr(begin, ':');

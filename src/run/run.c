@@ -173,8 +173,8 @@ static int64_t planned_bytes(const run *r) {
     return bytes;
 }
 
-/* The budget is of training, telemetry and validation together: what these take beside is known when they are
- * there, and taken off what training is planned with. */
+/* The budget is of training, telemetry and validation together: what these take beside is known
+ * when they are there, and taken off what training is planned with. */
 static fth_err open_within_budget(run *r) {
     const int64_t whole = r->spec->memory_budget;
     for (int64_t budget = whole;;) {
@@ -238,7 +238,8 @@ static fth_err load_weights_of(run *r, const char *folder) {
     return err;
 }
 
-/* RUN/start: what the pass has made of the initial values, which the seed alone does not give again. */
+/* RUN/start: what the pass has made of the initial values, which the seed alone does not give
+ * again. */
 static fth_err keep_start(const run *r) {
     char *path = fth_strdup_printf("%s/start", r->spec->save_dir);
     if (!path) return no_memory();
@@ -282,7 +283,8 @@ static fth_err start_fresh(run *r) {
     return err;
 }
 
-/* Whether the run of a checkpoint is this one: what must be equal is, and what has changed is said. */
+/* Whether the run of a checkpoint is this one: what must be equal is, and what has changed is
+ * said. */
 static fth_err compare(run *r, const fth_checkpoint *c) {
     const fth_run_spec *s = r->spec;
     fth_str changed = {0};
@@ -366,8 +368,8 @@ static fth_err settle(const run *r) {
     return fth_checkpoint_settle(r->checkpoints, &s);
 }
 
-/* The state that is saved knows all that a process needs to go on as this one would: a checkpoint is one step,
- * what follows from it is made again at the next start. */
+/* The state that is saved knows all that a process needs to go on as this one would: a checkpoint
+ * is one step, what follows from it is made again at the next start. */
 static fth_err save(run *r) {
     r->state.epoch = r->position.epoch;
     r->state.window = r->position.window;
@@ -538,8 +540,8 @@ static fth_err next_batches(run *r) {
     return FTH_OK;
 }
 
-/* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. A
- * process that has made no update has nothing to add to what an earlier one wrote. */
+/* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of.
+ * A process that has made no update has nothing to add to what an earlier one wrote. */
 static void report_failure(run *r, const fth_failure *f) {
     char *path = fth_strdup_printf("%s/diverged.json", r->spec->save_dir);
     if (path && f->update == r->began && fth_file_exists(path)) {
@@ -627,7 +629,8 @@ static bool is_due(int64_t update, int64_t interval) {
     return interval > 0 && update % interval == 0;
 }
 
-/* Whether the checkpoint that this process goes on from still lacks the validation that its update was due. */
+/* Whether the checkpoint that this process goes on from still lacks the validation that its update
+ * was due. */
 static bool is_unvalidated(const run *r) {
     return r->resumed && r->evaluates && r->state.update > 0 &&
            r->state.validated != r->state.update &&

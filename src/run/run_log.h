@@ -18,7 +18,8 @@ typedef struct fth_run_log {
 fth_err fth_run_log_open(fth_run_log *log, const char *path);
 void fth_run_log_close(fth_run_log *log);
 
-/* Whether its name is still that of the file that is open: not so when somebody has removed or moved it. */
+/* Whether its name is still that of the file that is open: not so when somebody has removed or
+ * moved it. */
 bool fth_run_log_is_ours(const fth_run_log *log);
 
 /* Waits until all lines are on the disk. */

@@ -58,8 +58,8 @@ void fth_runner_close(fth_runner *r) {
 
 /* ---- one child ---- */
 
-/* In the child: becomes the program with words. Signals of the terminal go to the sweep alone, which
- * passes them on; when the sweep dies, the run is asked to save and to end. */
+/* In the child: becomes the program with words. Signals of the terminal go to the sweep alone,
+ * which passes them on; when the sweep dies, the run is asked to save and to end. */
 static void become(const char *const *words, const char *output, const char *gpu, pid_t parent) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -238,8 +238,8 @@ static fth_err fill(work *w) {
     return FTH_OK;
 }
 
-/* Looks for a child that has ended, or sleeps a little; a signal that comes in between is seen by the
- * loop, which a wait without end would not do. */
+/* Looks for a child that has ended, or sleeps a little; a signal that comes in between is seen by
+ * the loop, which a wait without end would not do. */
 static fth_err wait_one(work *w) {
     int raw;
     pid_t pid = waitpid(-1, &raw, WNOHANG);

@@ -1,7 +1,7 @@
 /* tokenizer.h: text to token ids and back, by SentencePiece.
  *
- * The only part of fathom that is C++ lies behind this face; no exception crosses it. A tokenizer is
- * const after loading and may be used by many threads at once. */
+ * The only part of fathom that is C++ lies behind this face; no exception crosses it. A tokenizer
+ * is const after loading and may be used by many threads at once. */
 #ifndef FTH_TEXT_TOKENIZER_H
 #define FTH_TEXT_TOKENIZER_H
 
@@ -44,8 +44,8 @@ typedef fth_err (*fth_text_next)(void *state, const char **text, size_t *length)
 /* Trains a model. *model is malloc'd: the content of a SentencePiece model file. The same text and
  * spec give the same bytes. FTH_BAD_INPUT when vocab_size does not suit the text; the message has
  * the bound. All lines are kept in memory until the end: a caller with a large text gives a sample
- * (data/sample.h). SentencePiece works in a process of its own, so its death is an error like others; state
- * is as before afterwards. */
+ * (data/sample.h). SentencePiece works in a process of its own, so its death is an error like
+ * others; state is as before afterwards. */
 fth_err fth_tokenizer_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state,
                             char **model, size_t *size);
 

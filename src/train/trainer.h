@@ -47,12 +47,13 @@ typedef struct fth_trainer {
 /* What is asked of the plan. */
 typedef struct fth_trainer_spec {
     int64_t src_tokens, tgt_tokens; /* most of one batch */
-    /* Likewise sentences, source rows with a target, and rows of numbers; 0: as many as source tokens. */
+    /* Likewise sentences, source rows with a target, and rows of numbers; 0: as many as source
+     * tokens. */
     int64_t sentences, picked, numbers;
     int64_t max_len;       /* longest sentence of either side */
     int64_t memory_budget; /* bytes for everything on the device; 0: no limit */
-    /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There is no
-     * fth_trainer_gradients then. */
+    /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There
+     * is no fth_trainer_gradients then. */
     bool inline_updates;
 } fth_trainer_spec;
 

@@ -1,13 +1,13 @@
-/* faulty_files.c: a library for LD_PRELOAD that counts what a program does to files and lets the n-th operation go
- * wrong. FAULT_AT=n says which, from 1; FAULT_HOW what happens there:
+/* faulty_files.c: a library for LD_PRELOAD that counts what a program does to files and lets the
+ * n-th operation go wrong. FAULT_AT=n says which, from 1; FAULT_HOW what happens there:
  *
  *   kill    the process dies before it
  *   enospc  it fails, as on a full disk
  *   eio     it fails, as on a broken disk
  *   short   a write puts down half of its bytes, and the next one fails as on a full disk; others are not touched
  *
- * FAULT_COUNT names a file that gets the number of operations when the program ends. Standard files, pipes and devices are
- * not counted, nor is what child processes do. */
+ * FAULT_COUNT names a file that gets the number of operations when the program ends. Standard
+ * files, pipes and devices are not counted, nor is what child processes do. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

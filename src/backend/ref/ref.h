@@ -100,7 +100,8 @@ static inline double fth_ref_scalar(const fth_tensor *t, double neutral) {
     return t ? fth_ref_get(t, 0, 0) : neutral;
 }
 
-/* Activations (activation.c). slope takes what the forward saved: GELU's input, the others' output. */
+/* Activations (activation.c). slope takes what the forward saved: GELU's input, the others'
+ * output. */
 double fth_ref_act(fth_act act, double x);
 double fth_ref_act_slope(fth_act act, double saved);
 

@@ -25,8 +25,8 @@ static inline const fth_cpu_pairs_path *pairs_of(const fth_exec *ex) {
     return ((const fth_cpu *)ex->device)->pairs;
 }
 
-/* The unit for a gradient dW of m x n, a sum over k rows, both factors packed for it. Floats go to tiles, in
- * parts, where there is enough to do for what has been packed. */
+/* The unit for a gradient dW of m x n, a sum over k rows, both factors packed for it. Floats go to
+ * tiles, in parts, where there is enough to do for what has been packed. */
 static inline const fth_cpu_pairs_path *unit_for_sums(const fth_exec *ex, int64_t m, int64_t n,
                                                       int64_t k) {
     enum { LEAST = 128 };
@@ -164,7 +164,8 @@ static inline int64_t threads_scratch_bytes(const fth_device *dev, int64_t float
 void FTH_NAME(drop_factors)(const fth_exec *ex, const fth_drop *drop, uint64_t e, int64_t n,
                             float *restrict_ factor);
 
-/* Factors [n, d] as rows [first, first + n) of bits, eight to a byte, the first lowest, and back. */
+/* Factors [n, d] as rows [first, first + n) of bits, eight to a byte, the first lowest, and
+ * back. */
 void FTH_NAME(drop_to_bits)(const float *factor, int64_t width, const fth_tensor *bits,
                             int64_t first, int64_t n);
 void FTH_NAME(drop_from_bits)(const fth_drop *drop, const fth_tensor *bits, int64_t first,

@@ -121,7 +121,8 @@ static inline int32_t four(const uint8_t *x) {
     return v;
 }
 
-/* ---- AVX2: |q| times p with q's sign; two of them are at most 2 * 127 * 127, which 16 bits hold ---- */
+/* ---- AVX2: |q| times p with q's sign; two of them are at most 2 * 127 * 127, which 16 bits hold
+ * ---- */
 
 #define AVX2 __attribute__((target("avx2")))
 
@@ -147,8 +148,8 @@ static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2");
 }
 
-/* ---- AVX-VNNI: four products a lane at once; the other factor has no sign. Processors without AVX-512 have
- * it from Alder Lake on ---- */
+/* ---- AVX-VNNI: four products a lane at once; the other factor has no sign. Processors without
+ * AVX-512 have it from Alder Lake on ---- */
 
 #undef NAME
 #undef ON

@@ -116,8 +116,8 @@ static fth_err quantize(fth_exec *ex, const fth_int8_path *path, bool *well) {
 
 /* ---- panels ---- */
 
-/* How the panels of a program look: those of its device's kernels, or those of a unit that multiplies
- * pairs. */
+/* How the panels of a program look: those of its device's kernels, or those of a unit that
+ * multiplies pairs. */
 typedef struct shape {
     const fth_cpu_table *table;
     const fth_cpu_pairs_path *unit; /* NULL: the kernels' */
