@@ -1,3 +1,5 @@
+/* program.c: resolves every value of a plan to an address once, so that a run is a walk over the
+ * operations; more rows than planned make it plan again. */
 #include "backend/program.h"
 
 #include <math.h>

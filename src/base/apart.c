@@ -1,3 +1,5 @@
+/* apart.c: a child process made by fork writes its bytes, or its error and message, into a pipe;
+ * the parent reads to the end and waits for it. */
 #include "base/apart.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* cores.c: counts one hardware thread for each core that the process may run on, then takes the
+ * smallest limit of time of its control groups. */
 #include "base/cores.h"
 
 #include <sched.h>

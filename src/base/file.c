@@ -1,3 +1,5 @@
+/* file.c: reads a file whole, makes and removes folders with what is in them, and syncs a folder so
+ * that a rename in it lasts. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* json.c: reads strictly by jansson, with the line and column in the message, and writes doubles
+ * with as many digits as read back. */
 #include "base/json.h"
 
 #include <math.h>

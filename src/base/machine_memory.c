@@ -1,3 +1,5 @@
+/* machine_memory.c: reads /proc/meminfo, then takes the smallest limit that a control group sets
+ * less what it uses. */
 #include "base/machine_memory.h"
 
 #include <stdio.h>

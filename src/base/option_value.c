@@ -1,3 +1,5 @@
+/* option_value.c: reads a value by its kind and checks it against its rule: bounds, choices, or a
+ * list. */
 #include "base/option_value.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* progress.c: draws the bar in place on a terminal, and says a line from time to time where there
+ * is none. */
 #include "base/progress.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* guard.c: the handler only writes down the signal; a thread of its own, which may take locks,
+ * removes what is unfinished and ends the process by the same signal. */
 #include "cli/guard.h"
 
 #include <errno.h>

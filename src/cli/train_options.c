@@ -1,3 +1,4 @@
+/* train_options.c: turns the options of a run into its spec. */
 #include "cli/train_options.h"
 
 void fth_run_options_init(fth_run_options *o) {

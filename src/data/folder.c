@@ -1,3 +1,5 @@
+/* folder.c: reads dataset.json and checks it against the splits and the tokenizer that lie beside
+ * it. */
 #include "data/folder.h"
 
 #include <math.h>

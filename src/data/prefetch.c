@@ -1,3 +1,5 @@
+/* prefetch.c: a ring of batches between one thread that makes and one that takes, with the time
+ * that the taker has waited. */
 #include "data/prefetch.h"
 
 #include <pthread.h>

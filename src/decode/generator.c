@@ -1,3 +1,5 @@
+/* generator.c: cuts lines into tokens, sorts a window of them by length, searches batch by batch,
+ * and hands texts back in their order. */
 #include "decode/generator.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* search.c: every step: take the best words of each live hypothesis, forbid and force what the
+ * options say, keep the beam's best by score, and set aside those that end. */
 #include "decode/search.h"
 
 #include <math.h>

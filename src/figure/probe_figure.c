@@ -1,3 +1,5 @@
+/* probe_figure.c: one panel for each quantity and stack, curves by method and depth; every analysis
+ * has its own axes. */
 #include "figure/probe_figure.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* inline_update.c: finds matrices whose gradient one operation completes, puts an update after the
+ * last reader of each, and moves the other gradients together. */
 #include "graph/inline_update.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* align.c: bit-parallel edit distance (Myers, 1999; Hyyro, 2003) and common subsequence; long texts
+ * are halved (Hirschberg) to keep the table small. */
 #include "metric/align.h"
 
 #include <stdlib.h>

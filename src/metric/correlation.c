@@ -1,3 +1,5 @@
+/* correlation.c: Pearson's r of the numbers, and Spearman's rho as the r of their ranks, ties
+ * sharing the mean rank. */
 #include "metric/correlation.h"
 
 #include <math.h>

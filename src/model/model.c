@@ -1,3 +1,5 @@
+/* model.c: builds the graph once to see which parameters there are, and draws their initial values
+ * by role. */
 #include "model/model.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* failure.c: goes back through the rows of telemetry to the first sub-layer with a symptom,
+ * gathers the evidence that advice is given on, and writes diverged.json. */
 #include "run/failure.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* preflight.c: makes the model, its plan and a few updates without a run folder, and collects
+ * what they show. */
 #include "run/preflight.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* run.c: the loop: updates, validation, checkpoints, log and signals, from a fresh model or from
+ * the newest checkpoint. */
 #include "run/run.h"
 
 #include <math.h>

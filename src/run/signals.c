@@ -1,3 +1,5 @@
+/* signals.c: the handler writes the signal's number down; the loop of the run asks for it after
+ * every update. */
 #include "run/signals.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* runner.c: keeps as many children as jobs, each with its output in a file, and hands SIGINT and
+ * SIGTERM on to them. */
 #include "sweep/runner.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* inflate.c: looks at the first bytes for the marks of gzip and Zstandard; several streams after
+ * each other are one. */
 #include "text/inflate.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* spm_check.c: walks the fields of the protocol buffer, then every state of the trie that some text
+ * could reach. */
 #include "text/spm_check.h"
 
 #include <stdint.h>

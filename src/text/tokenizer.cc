@@ -1,3 +1,5 @@
+/* tokenizer.cc: the calls of SentencePiece, each behind a catch of everything; training runs in a
+ * child process (base/apart.h), since the library may abort. */
 #include "text/tokenizer.h"
 
 #include <sentencepiece_processor.h>

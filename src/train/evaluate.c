@@ -1,3 +1,5 @@
+/* evaluate.c: runs the forward over batches of a data set and adds up the loss in double; shifted
+ * sources show whether they are used. */
 #include "train/evaluate.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* padded.c: counts the entries that are no pads, and copies them into packed rows and back. */
 #include "train/padded.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* cpu.c: the backend's table: a program is one call of the pool, in which every thread walks the
+ * whole list of operations and waits for the others after each. */
 #include "backend/cpu/cpu.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* isa.c: which instruction set the kernels run with: what the processor announces, asked once, or
+ * what a test wants. */
 #include "backend/cpu/cpu.h"
 
 #include <stdatomic.h>

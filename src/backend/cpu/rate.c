@@ -1,3 +1,4 @@
+/* rate.c: times a linear map by itself for each way in which this machine can compute it. */
 #include "backend/cpu/rate.h"
 
 #include <stdlib.h>

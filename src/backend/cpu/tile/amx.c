@@ -1,3 +1,5 @@
+/* amx.c: asks the kernel for tiles, loads their shape, and finds out whether another thread of the
+ * core is using the unit. */
 #include "backend/cpu/tile/amx.h"
 
 #ifdef FTH_CPU_X86

@@ -1,3 +1,5 @@
+/* int8.c: packs weights as bytes with a scale for each row; the product of one or more rows of x
+ * with all of them, on AMX tiles, with VNNI or in plain C, to the same bits. */
 #include "backend/cpu/tile/int8.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* packed.c: finds the linear maps of a program, decides how each is packed, and packs all of them
+ * with every thread. */
 #include "backend/cpu/tile/packed.h"
 
 #include <stdatomic.h>

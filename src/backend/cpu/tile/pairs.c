@@ -1,3 +1,5 @@
+/* pairs.c: the same sources compiled for AVX-512 BF16, for AMX and for neither: a path is a struct
+ * of functions with a test of what the machine has. */
 #include "backend/cpu/tile/pairs.h"
 
 #include "backend/cpu/bf16.h"

@@ -1,3 +1,5 @@
+/* unit.c: finds the units by asking the processor, and their peak by timing independent
+ * multiply-adds that stay in registers. */
 #include "backend/cpu/tile/unit.h"
 
 #include <math.h>
