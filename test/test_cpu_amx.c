@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/cpu/bf16.h"
+#include "base/bf16.h"
 #include "backend/cpu/tile/digits.h"
 #include "backend/cpu/tile/pairs.h"
 #include "base/philox.h"
@@ -245,7 +245,8 @@ static double dot_of(const uint16_t *a, const uint16_t *b, int parts) {
         for (int r = 0; r < parts - q; r++)
             for (int l = 0; l < 32 * STEPS; l++) {
                 const int at = (l / 32 * parts + q) * B_PART + l % 32 / 2 * 32 + l % 2;
-                sum += (double)bf16_to_float(a[r * A_PART + l]) * (double)bf16_to_float(b[at]);
+                sum +=
+                    (double)fth_float_of_bf16(a[r * A_PART + l]) * (double)fth_float_of_bf16(b[at]);
             }
     return sum;
 }

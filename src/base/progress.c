@@ -6,15 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 enum { SMALLEST_BAR = 10, LARGEST_BAR = 40, TEXT = 512 };
 
 static double monotonic_seconds(void *context) {
-    struct timespec t;
     (void)context;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return fth_now();
 }
 
 fth_clock fth_real_clock(void) {

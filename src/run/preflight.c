@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/philox.h"
 #include "graph/plan.h"
 #include "run/batch_memory.h"
@@ -37,12 +37,6 @@ typedef struct flight {
     double *logits[2];         /* [rows * V] likewise */
     fth_preflight *out;
 } flight;
-
-static double clock_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for a preflight");
@@ -366,14 +360,14 @@ static fth_err measure_time(flight *f) {
     double seconds[TIMED];
     int n = 0;
     FTH_TRY(restart(f));
-    double begin = clock_now();
+    double begin = fth_now();
     for (int i = 0; i < WARM + TIMED; i++) {
         fth_update u;
         FTH_TRY(next_batches(f));
-        double start = clock_now();
+        double start = fth_now();
         FTH_TRY(fth_trainer_update(&f->trainer, i + 1, f->batches, (int)f->spec->update_freq, &u));
-        if (i >= WARM) seconds[n++] = clock_now() - start;
-        if (n > 0 && clock_now() - begin > 20) break; /* a slow model: one is enough */
+        if (i >= WARM) seconds[n++] = fth_now() - start;
+        if (n > 0 && fth_now() - begin > 20) break; /* a slow model: one is enough */
     }
     qsort(seconds, (size_t)n, sizeof *seconds, by_size);
     f->out->seconds_per_update = seconds[n / 2];

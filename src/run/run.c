@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/progress.h"
+#include "base/signals.h"
 #include "base/str.h"
 #include "base/unfinished.h"
 #include "data/prefetch.h"
@@ -24,7 +25,6 @@
 #include "train/profile.h"
 #include "run/run_log.h"
 #include "run/resume_options.h"
-#include "run/signals.h"
 #include "store/config_json.h"
 #include "train/weights.h"
 
@@ -58,12 +58,6 @@ typedef struct run {
         since; /* clock at the last line of the log, and tokens and updates of this process since */
     int64_t tokens, updates;
 } run;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for a run");
@@ -339,7 +333,7 @@ static fth_err warn_of_long(run *r) {
 /* ---- checkpoints ---- */
 
 static double wall(const run *r) {
-    return r->wall_before + now() - r->started;
+    return r->wall_before + fth_now() - r->started;
 }
 
 static fth_err check_folder(const run *r) {
@@ -414,7 +408,7 @@ static fth_err start(run *r) {
     fth_checkpoint_close(r->from);
     r->from = NULL;
     r->wall_before = r->state.wall;
-    r->started = now();
+    r->started = fth_now();
     r->began = r->state.update;
     if (r->resumed) FTH_TRY(catch_up(r));
     warn_of_limit(r);
@@ -478,7 +472,7 @@ static fth_err log_start(run *r) {
 
 static fth_err log_train(run *r) {
     fth_train_state *s = &r->state;
-    double seconds = now() - r->since, n = (double)s->log_updates;
+    double seconds = fth_now() - r->since, n = (double)s->log_updates;
     json_t *line = fth_run_log_line("train", r->state.update);
     fth_run_log_number(line, "epoch", (double)r->position.epoch);
     fth_run_log_number(line, "loss", s->log_loss / (double)s->log_tokens);
@@ -495,7 +489,7 @@ static fth_err log_train(run *r) {
     s->log_loss = s->log_nll = s->log_gnorm = 0;
     s->log_tokens = s->log_updates = 0;
     r->tokens = r->updates = 0;
-    r->since = now();
+    r->since = fth_now();
     return fth_run_log_write(&r->lines, line);
 }
 
@@ -623,7 +617,7 @@ static bool finished(const run *r) {
     const fth_run_spec *s = r->spec;
     if (r->state.update >= s->max_update) return true;
     if (s->max_epoch > 0 && r->position.epoch > s->max_epoch) return true;
-    if (s->stop_seconds > 0 && now() - r->started >= s->stop_seconds) return true;
+    if (s->stop_seconds > 0 && fth_now() - r->started >= s->stop_seconds) return true;
     return s->patience > 0 && r->state.patience >= s->patience;
 }
 
@@ -645,7 +639,7 @@ static fth_err loop(run *r, int *signal) {
     const int64_t update = r->state.update, most = r->spec->max_update;
     fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
                       update > most ? update : most);
-    r->since = now();
+    r->since = fth_now();
     int64_t saved = r->resumed ? r->state.update : -1;
     fth_update u = {0};
     fth_err err = FTH_OK;
@@ -654,7 +648,7 @@ static fth_err loop(run *r, int *signal) {
         FTH_TRY_OR(err, one_update(r, &u), done);
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
-                 (double)r->tokens / (now() - r->since + 1e-9));
+                 (double)r->tokens / (fth_now() - r->since + 1e-9));
         fth_progress_update(&bar, t, extra);
         if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
         bool validation = is_due(t, r->spec->validate_interval);
@@ -737,7 +731,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     FTH_TRY_OR(err, open_device_side(&r), done);
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
-    fth_signals_catch(&before);
+    fth_signals_catch(&before, true);
     err = loop(&r, &signal);
     fth_signals_release(&before);
     if (err != FTH_OK) goto done;

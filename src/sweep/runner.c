@@ -15,14 +15,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/str.h"
-
-/* A handler can reach nothing but a global. */
-static volatile sig_atomic_t pending;
-
-static void on_signal(int number) {
-    pending = number;
-}
 
 /* ---- locks ---- */
 
@@ -262,9 +256,8 @@ static fth_err wait_one(work *w) {
 static fth_err loop(work *w, int *stopped) {
     fth_err err = FTH_OK;
     for (;;) {
-        int number = pending;
+        const int number = fth_signals_take();
         if (number) {
-            pending = 0;
             if (!*stopped) fth_log_info(w->r->log, "stopping: runs save their checkpoints");
             *stopped = number;
             pass_on(w, number);
@@ -281,19 +274,14 @@ static fth_err loop(work *w, int *stopped) {
 }
 
 fth_err fth_runner_run(fth_runner *r, const fth_sweep_grid *grid, size_t *errors) {
-    struct sigaction action, old_int, old_term;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal; /* no SA_RESTART: waiting ends */
+    fth_signals before;
     work w = {.r = r, .grid = grid};
     int stopped = 0;
     w.slots = calloc((size_t)r->jobs, sizeof *w.slots);
     if (!w.slots) return fth_fail(FTH_NO_MEMORY, "no memory for %d jobs", r->jobs);
-    pending = 0;
-    sigaction(SIGINT, &action, &old_int);
-    sigaction(SIGTERM, &action, &old_term);
+    fth_signals_catch(&before, false);
     fth_err err = loop(&w, &stopped);
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGTERM, &old_term, NULL);
+    fth_signals_release(&before);
     free(w.slots);
     *errors = w.errors;
     if (err != FTH_OK || !stopped) return err;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/bf16.h"
+#include "base/bf16.h"
 #include "backend/cpu/cpu.h"
 
 #define FTH_NAME3(isa, real, name) fth_cpu_##isa##_##real##_##name
@@ -76,10 +76,10 @@ void FTH_NAME(range_sums)(const fth_arenas *a, const fth_adam *args, double *out
 typedef uint16_t real;
 #define REAL_DTYPE FTH_BF16
 static inline float from_real(real x) {
-    return bf16_to_float(x);
+    return fth_float_of_bf16(x);
 }
 static inline real to_real(float x) {
-    return bf16_of(x);
+    return fth_bf16_of_float(x);
 }
 #else
 typedef float real;
@@ -123,14 +123,14 @@ static inline float *vector_of(const fth_exec *ex, fth_val v) {
 /* An element of a tensor of any type, for the rare places where the type is not known. */
 static inline float element(const fth_tensor *t, int64_t row, int64_t column) {
     const int64_t i = row * t->ld + column;
-    return t->dtype == FTH_BF16 ? bf16_to_float(((const uint16_t *)t->data)[i])
+    return t->dtype == FTH_BF16 ? fth_float_of_bf16(((const uint16_t *)t->data)[i])
                                 : ((const float *)t->data)[i];
 }
 
 static inline void set_element(const fth_tensor *t, int64_t row, int64_t column, float x) {
     const int64_t i = row * t->ld + column;
     if (t->dtype == FTH_BF16)
-        ((uint16_t *)t->data)[i] = bf16_of(x);
+        ((uint16_t *)t->data)[i] = fth_bf16_of_float(x);
     else
         ((float *)t->data)[i] = x;
 }

@@ -1,6 +1,5 @@
-/* signals.c: the handler writes the signal's number down; the loop of the run asks for it after
- * every update. */
-#include "run/signals.h"
+/* signals.c: the handler writes the signal's number down, and nothing else. */
+#include "base/signals.h"
 
 #include <string.h>
 
@@ -11,11 +10,11 @@ static void on_signal(int number) {
     pending = number;
 }
 
-void fth_signals_catch(fth_signals *before) {
+void fth_signals_catch(fth_signals *before, bool once) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
-    action.sa_flags = (int)SA_RESETHAND; /* the second one has its usual effect */
+    action.sa_flags = once ? (int)SA_RESETHAND : 0; /* the second one has its usual effect */
     pending = 0;
     sigaction(SIGINT, &action, &before->interrupt);
     sigaction(SIGTERM, &action, &before->terminate);
@@ -28,4 +27,10 @@ void fth_signals_release(const fth_signals *before) {
 
 int fth_signals_pending(void) {
     return pending;
+}
+
+int fth_signals_take(void) {
+    const int number = pending;
+    pending = 0;
+    return number;
 }
