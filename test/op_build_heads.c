@@ -87,3 +87,42 @@ void fth_case_patches(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     dw->in[LINEAR_DW_X] = numbers;
     dw->out[LINEAR_DW_DW] = fth_trial_param_grad(t, w);
 }
+
+void fth_case_unfold(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    const int per_row = (int)v->number;
+    fth_val x = fth_trial_input(t, FTH_ROWS_SRC, per_row * s->width, FTH_REAL);
+    fth_op *op = op_of(t, FTH_KIND_unfold, UNFOLD_N_IN, UNFOLD_N_OUT, -1);
+    if (!op) return;
+    op->u.unfold.per_row = per_row;
+    op->u.unfold.first = v->flags & SHIFT ? -2 : 0;
+    op->in[UNFOLD_X] = x;
+    fth_val y = fth_trial_output(t, op, UNFOLD_Y, x, FTH_KERNEL * s->width, FTH_REAL);
+    fth_val dy = fth_trial_upstream(t, y);
+    fth_op *back = op_of(t, FTH_KIND_unfold_bwd, UNFOLD_BWD_N_IN, UNFOLD_BWD_N_OUT, 0);
+    if (!back) return;
+    back->in[UNFOLD_BWD_DY] = dy;
+    fth_trial_pair(t, x, output_like(t, back, UNFOLD_BWD_DX, x));
+}
+
+/* With two inputs the batch hides some rows of the second. */
+void fth_case_glu(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    const int parts = v->flags & EXTRA ? 2 : 1;
+    fth_val x[2];
+    if (fth_trial_numbers(t, 1, false) != FTH_OK) {
+        t->graph.err = FTH_NO_MEMORY;
+        return;
+    }
+    for (int k = 0; k < parts; k++) x[k] = fth_trial_input(t, FTH_ROWS_SRC, 2 * s->width, FTH_REAL);
+    fth_op *op = op_of(t, FTH_KIND_glu, GLU_N_IN, GLU_N_OUT, -1);
+    if (!op) return;
+    for (int k = 0; k < parts; k++) op->in[GLU_X + k] = x[k];
+    fth_val y = fth_trial_output(t, op, GLU_Y, x[0], parts * s->width, FTH_REAL);
+    fth_val dy = fth_trial_upstream(t, y);
+    fth_op *back = op_of(t, FTH_KIND_glu_bwd, GLU_BWD_N_IN, GLU_BWD_N_OUT, 0);
+    if (!back) return;
+    back->in[GLU_BWD_DY] = dy;
+    for (int k = 0; k < parts; k++) {
+        back->in[GLU_BWD_X + k] = x[k];
+        fth_trial_pair(t, x[k], output_like(t, back, GLU_BWD_DX + k, x[k]));
+    }
+}

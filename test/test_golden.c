@@ -122,29 +122,38 @@ static double compare_kinds(const char *name, const char *got, const char *wante
     return gradient;
 }
 
-/* tolerance 0: in bf16 */
-static void all_traces(const char *device, double tolerance) {
-    DIR *dir = opendir(TEST_DIR "/golden/trace");
+/* Adds the cases of a folder to *cases and, in bf16, those that are near to *near. */
+static void traces_in(const char *name, const char *device, double tolerance, int *cases,
+                      int *near) {
+    char *path = fth_strdup_printf("%s/golden/%s", TEST_DIR, name);
+    DIR *dir = opendir(path);
     assert_non_null(dir);
     char out[] = "/tmp/fathom-trace-XXXXXX";
     assert_return_code(close(mkstemp(out)), 0);
-    int cases = 0, near = 0;
     for (struct dirent *e; (e = readdir(dir));) {
         if (e->d_name[0] == '.') continue;
-        char *folder = fth_strdup_printf("%s/golden/trace/%s", TEST_DIR, e->d_name);
+        char *folder = fth_strdup_printf("%s/%s", path, e->d_name);
         char *wanted = fth_strdup_printf("%s/expected.safetensors", folder);
         run_trace(folder, device, tolerance > 0 ? "fp32" : "bf16", out);
         if (tolerance > 0)
             compare(e->d_name, device, out, wanted, tolerance);
         else
-            near += compare_kinds(e->d_name, out, wanted) < 2e-2;
+            *near += compare_kinds(e->d_name, out, wanted) < 2e-2;
         free(folder);
         free(wanted);
-        cases++;
+        ++*cases;
     }
     closedir(dir);
     unlink(out);
-    assert_true(cases >= 17 * 3);
+    free(path);
+}
+
+/* tolerance 0: in bf16 */
+static void all_traces(const char *device, double tolerance) {
+    int cases = 0, near = 0;
+    traces_in("trace", device, tolerance, &cases, &near);
+    traces_in("speech", device, tolerance, &cases, &near);
+    assert_true(cases >= 22 * 3 + 5);
     assert_true(tolerance > 0 || near >= cases / 2);
 }
 

@@ -158,7 +158,7 @@ static fth_err watch(const watch_options *o, const fth_parsed *parsed) {
     fth_run_views views;
     FTH_TRY(fth_run_views_init(&views, parsed->positionals, (int)parsed->n_positionals));
     fth_signals before;
-    fth_signals_catch(&before, false);
+    fth_signals_catch_all(&before);
     signal(SIGPIPE, SIG_IGN);
     fth_err err = o->terminal ? show(o, &views) : serve(o, &views);
     fth_signals_release(&before);

@@ -363,6 +363,34 @@ static void patches_backward(backward *w, int32_t i) {
     contribute(w, i, f.in[PATCHES_X], dx);
 }
 
+static void unfold_backward(backward *w, int32_t i) {
+    fth_op f = w->g->op[i];
+    fth_val dy = w->grad[f.out[UNFOLD_Y]];
+    if (!dy || is_input(w, f.in[UNFOLD_X])) return;
+    fth_op *op = emit(w, i, FTH_KIND_unfold_bwd, UNFOLD_BWD_N_IN, UNFOLD_BWD_N_OUT);
+    if (!op) return;
+    op->in[UNFOLD_BWD_DY] = dy;
+    fth_val dx = fth_graph_like(w->g, f.in[UNFOLD_X]);
+    fth_graph_output(w->g, op, UNFOLD_BWD_DX, dx);
+    contribute(w, i, f.in[UNFOLD_X], dx);
+}
+
+static void glu_backward(backward *w, int32_t i) {
+    fth_op f = w->g->op[i];
+    fth_val dy = w->grad[f.out[GLU_Y]];
+    if (!dy) return;
+    fth_op *op = emit(w, i, FTH_KIND_glu_bwd, GLU_BWD_N_IN, GLU_BWD_N_OUT);
+    if (!op) return;
+    op->in[GLU_BWD_DY] = dy;
+    fth_val dx[2] = {0, 0};
+    for (int part = 0; part < 2 && f.in[GLU_X + part]; part++) {
+        op->in[GLU_BWD_X + part] = f.in[GLU_X + part];
+        dx[part] = fth_graph_like(w->g, f.in[GLU_X + part]);
+        fth_graph_output(w->g, op, GLU_BWD_DX + part, dx[part]);
+    }
+    for (int part = 0; part < 2 && dx[part]; part++) contribute(w, i, f.in[GLU_X + part], dx[part]);
+}
+
 /* pick and mean: one value in, one out, the gradient made from the gradient alone. */
 static void rows_backward(backward *w, int32_t i, fth_kind kind) {
     fth_op f = w->g->op[i];
@@ -412,6 +440,8 @@ static void one_backward(backward *w, int32_t i) {
     case FTH_KIND_add: add_backward(w, i); break;
     case FTH_KIND_numbers: break; /* the batch's own */
     case FTH_KIND_patches: patches_backward(w, i); break;
+    case FTH_KIND_unfold: unfold_backward(w, i); break;
+    case FTH_KIND_glu: glu_backward(w, i); break;
     case FTH_KIND_pick: rows_backward(w, i, FTH_KIND_pick_bwd); break;
     case FTH_KIND_mean: rows_backward(w, i, FTH_KIND_mean_bwd); break;
     case FTH_KIND_square: square_backward(w, i); break;

@@ -61,8 +61,10 @@ static void full_name(const fth_builder *b, const char *suffix, char *name, size
         snprintf(name, size, "%slayers.%d.%s", stack, b->layer, suffix);
 }
 
-fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
-                      fth_init init, const char *const *suffixes) {
+/* kernel: what the last of three dimensions is in files; 0: there are two. */
+static fth_val params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows,
+                         int64_t width, int32_t kernel, fth_init init,
+                         const char *const *suffixes) {
     if (broken(b)) return 0;
     int64_t offset = 0;
     for (int i = 0; i < count; i++) {
@@ -74,6 +76,7 @@ fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t 
                             .sub = b->sub,
                             .layer = b->layer,
                             .rank = rows ? 2 : 1,
+                            .kernel = kernel,
                             .shape = {rows ? rows : width, rows ? width : 1},
                             .adjacent = i > 0,
                             .init = init};
@@ -93,6 +96,16 @@ fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t 
                    .offset = offset,
                    .producer = -1};
     return fth_graph_value(b->graph, v);
+}
+
+fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
+                      fth_init init, const char *const *suffixes) {
+    return params_at(b, roles, count, rows, width, 0, init, suffixes);
+}
+
+fth_val fth_kernel_at(fth_builder *b, fth_role role, int64_t rows, int64_t channels, fth_init init,
+                      const char *suffix) {
+    return params_at(b, &role, 1, rows, channels * FTH_KERNEL, FTH_KERNEL, init, &suffix);
 }
 
 fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width, fth_init init,
@@ -176,6 +189,27 @@ fth_val fth_patches(fth_builder *b, fth_val x, fth_val positions, fth_val cls, f
     op->in[PATCHES_MASK] = mask;
     fth_val y = rows_of_batch(b, FTH_ROWS_SRC, b->config->d_model);
     fth_graph_output(b->graph, op, PATCHES_Y, y);
+    return broken(b) ? 0 : y;
+}
+
+fth_val fth_unfold(fth_builder *b, fth_val x, int per_row, int first) {
+    fth_op *op = add_op(b, FTH_KIND_unfold, UNFOLD_N_IN, UNFOLD_N_OUT);
+    if (!op) return 0;
+    op->u.unfold.per_row = per_row;
+    op->u.unfold.first = first;
+    op->in[UNFOLD_X] = x;
+    fth_val y = rows_of_batch(b, FTH_ROWS_SRC, value_of(b, x)->width / per_row * FTH_KERNEL);
+    fth_graph_output(b->graph, op, UNFOLD_Y, y);
+    return broken(b) ? 0 : y;
+}
+
+fth_val fth_glu(fth_builder *b, fth_val x, fth_val x1) {
+    fth_op *op = add_op(b, FTH_KIND_glu, GLU_N_IN, GLU_N_OUT);
+    if (!op) return 0;
+    op->in[GLU_X] = x;
+    op->in[GLU_X1] = x1;
+    fth_val y = rows_of_batch(b, FTH_ROWS_SRC, value_of(b, x)->width / (x1 ? 1 : 2));
+    fth_graph_output(b->graph, op, GLU_Y, y);
     return broken(b) ? 0 : y;
 }
 

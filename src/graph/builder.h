@@ -62,6 +62,9 @@ typedef struct fth_attention_spec {
  * "encoder.layers.3." in a layer, "encoder." in a stack, "" outside. rows 0: a vector. */
 fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width, fth_init init,
                      const char *suffix);
+/* A convolution's weight [rows, channels, FTH_KERNEL]; as a value [rows, channels * FTH_KERNEL]. */
+fth_val fth_kernel_at(fth_builder *b, fth_role role, int64_t rows, int64_t channels, fth_init init,
+                      const char *suffix);
 /* Several parameters that lie behind one another (q, k, v) as one value of rows * count rows, or of
  * width * count columns for vectors. */
 fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
@@ -80,6 +83,9 @@ fth_val fth_numbers_in(fth_builder *b, int64_t width);
 /* Rows of the source from rows of patches; cls and mask may be 0; `drop` as in fth_embed. */
 fth_val fth_patches(fth_builder *b, fth_val x, fth_val positions, fth_val cls, fth_val mask,
                     bool drop);
+/* What a convolution over time reads (UNFOLD_X in op.h), and its gate; x1 may be 0. */
+fth_val fth_unfold(fth_builder *b, fth_val x, int per_row, int first);
+fth_val fth_glu(fth_builder *b, fth_val x, fth_val x1);
 fth_val fth_linear(fth_builder *b, fth_val x, fth_val weight, fth_val bias, fth_act act);
 fth_val fth_columns(fth_builder *b, fth_val x, int column, int width);
 /* scores: where the stored scores go, NULL when the specification carries none. */

@@ -163,6 +163,10 @@ typedef struct fth_op {
             bool cls; /* a sentence's first row is the class token */
         } patches;
         struct {
+            int32_t per_row; /* steps that a row holds */
+            int32_t first;   /* of a window, counted from the row's first step */
+        } unfold;
+        struct {
             fth_gauge_what what;
             fth_coef r, a; /* ratio */
             fth_side side; /* gauge_positions */

@@ -39,10 +39,34 @@ enum {                 /* patches_bwd */
        PATCHES_BWD_DMASK,  /* [1, d] grad, opt */
        PATCHES_BWD_N_OUT
 };
-enum {           /* linear */
-       LINEAR_X, /* [R, k] */
-       LINEAR_W, /* [n, k] parameter */
-       LINEAR_B, /* [1, n] parameter, opt */
+enum { /* unfold: a row of x holds u.unfold.per_row steps of its sentence, step after step */
+       UNFOLD_X, /* [source rows, per_row * channels] */
+       UNFOLD_N_IN,
+       UNFOLD_Y = 0, /* [source rows, channels * FTH_KERNEL] */
+       UNFOLD_N_OUT
+};
+enum { UNFOLD_BWD_DY, UNFOLD_BWD_N_IN, UNFOLD_BWD_DX = 0, UNFOLD_BWD_N_OUT };
+enum {         /* glu: the second part of y is 0 where batch.input.masked says so */
+       GLU_X,  /* [source rows, 2 n] */
+       GLU_X1, /* the same again, opt */
+       GLU_N_IN,
+       GLU_Y = 0, /* [source rows, n]; with two inputs [source rows, 2 n] */
+       GLU_N_OUT
+};
+enum {
+    GLU_BWD_DY,
+    GLU_BWD_X,
+    GLU_BWD_X1, /* opt */
+    GLU_BWD_N_IN,
+    GLU_BWD_DX = 0,
+    GLU_BWD_DX1, /* opt */
+    GLU_BWD_N_OUT
+};
+enum { FTH_KERNEL = 5 }; /* steps that a convolution reads */
+enum {                   /* linear */
+       LINEAR_X,         /* [R, k] */
+       LINEAR_W,         /* [n, k] parameter */
+       LINEAR_B,         /* [1, n] parameter, opt */
        LINEAR_N_IN,
        LINEAR_Y = 0, /* [R, n], after the activation */
        LINEAR_PRE,   /* [R, n], before it; opt: present when act is GELU and a backward follows */

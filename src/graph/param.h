@@ -72,6 +72,9 @@ typedef struct fth_param {
     int32_t layer; /* 0-based, -1 outside of layers */
     int32_t rank;
     int64_t shape[2];
+    int32_t
+        kernel; /* of a convolution: the last of its three dimensions in files, shape[1] holds it; 0:
+                       a matrix or a vector */
     bool adjacent;  /* lies right behind the parameter before it (q, k, v) */
     int64_t offset; /* first element in the arena */
     fth_init init;
@@ -96,6 +99,14 @@ int32_t fth_params_find(const fth_params *p, const char *name);
 /* Adds a parameter (its name is copied, offset is set) and gives its index, or finds it again when
  * it is there with the same shape. */
 fth_err fth_params_declare(fth_params *p, const fth_param *wanted, int32_t *index);
+
+/* The shape that files have, and how many dimensions that are. */
+static inline int fth_param_file_shape(const fth_param *p, int64_t shape[3]) {
+    shape[0] = p->shape[0];
+    shape[1] = p->kernel ? p->shape[1] / p->kernel : p->shape[1];
+    shape[2] = p->kernel;
+    return p->kernel ? 3 : p->rank;
+}
 
 static inline int64_t fth_param_size(const fth_param *p) {
     return p->shape[0] * (p->rank == 2 ? p->shape[1] : 1);

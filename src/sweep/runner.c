@@ -279,7 +279,7 @@ fth_err fth_runner_run(fth_runner *r, const fth_sweep_grid *grid, size_t *errors
     int stopped = 0;
     w.slots = calloc((size_t)r->jobs, sizeof *w.slots);
     if (!w.slots) return fth_fail(FTH_NO_MEMORY, "no memory for %d jobs", r->jobs);
-    fth_signals_catch(&before, false);
+    fth_signals_catch_all(&before);
     fth_err err = loop(&w, &stopped);
     fth_signals_release(&before);
     free(w.slots);

@@ -208,7 +208,87 @@ static fth_err pack_pictures(const fth_config *c, fth_padded *p, packed *k) {
         }
         end_sentence(k, s, i);
     }
-    return fth_batch_store_numbers(&p->store, (int32_t)p->n, patches, fth_front_width(c),
+    return fth_batch_store_pictures(&p->store, (int32_t)p->n, patches, fth_front_width(c),
+                                    p->numbers, p->masked);
+}
+
+/* ---- speech ---- */
+
+enum { FRAMES_OF_ROW = 4 }; /* the front's stride, twice 2 */
+
+static int32_t rows_of_frames(int32_t frames) {
+    return (frames + FRAMES_OF_ROW - 1) / FRAMES_OF_ROW;
+}
+
+static fth_err check_frames(const fth_st_file *f, const fth_st_tensor *t, const fth_config *c) {
+    const int64_t *s = t->shape;
+    if (t->rank == 3 && s[2] == c->features && s[0] <= MAX_EDGE && s[1] <= MAX_EDGE &&
+        s[0] * s[1] <= MAX_CELLS / c->features)
+        return FTH_OK;
+    return fth_fail(
+        FTH_BAD_INPUT,
+        "%s: tensor frames has %d dimensions, the last of %lld; must be [B, F, %d] with at "
+        "most %d numbers",
+        f->path, t->rank, t->rank ? (long long)s[t->rank - 1] : 0LL, c->features, MAX_CELLS);
+}
+
+/* Reads frame_count; the side is as wide as the longest utterance has rows. */
+static fth_err read_frame_counts(const fth_st_file *f, int64_t most, fth_padded *p) {
+    const fth_st_tensor *t = NULL;
+    FTH_TRY(fth_st_get(f, "frame_count", &t));
+    if (t->rank != 1 || t->shape[0] != p->n)
+        return fth_fail(FTH_BAD_INPUT, "%s: tensor frame_count must be [%lld]", f->path,
+                        (long long)p->n);
+    p->frames = malloc(sizeof *p->frames * ((size_t)p->n + 1));
+    if (!p->frames) return no_memory((size_t)p->n);
+    FTH_TRY(fth_st_to_i32(f, t, p->frames));
+    for (int64_t i = 0; i < p->n; i++) {
+        if (p->frames[i] < 1 || p->frames[i] > most)
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s: tensor frame_count: [%lld] is %d, must be 1 to %lld", f->path,
+                            (long long)i, p->frames[i], (long long)most);
+        const int32_t rows = rows_of_frames(p->frames[i]);
+        if (rows > p->side[FTH_SRC].width) p->side[FTH_SRC].width = rows;
+        p->side[FTH_SRC].rows += rows;
+    }
+    return FTH_OK;
+}
+
+/* Reads frames: an utterance's fill whole rows, with zeros behind the last; a row that then lacks
+ * its odd step is masked (front/speech.c). */
+static fth_err read_frames(const fth_st_file *f, const fth_config *c, fth_padded *p) {
+    const fth_st_tensor *t = NULL;
+    FTH_TRY(fth_st_get(f, "frames", &t));
+    FTH_TRY(check_frames(f, t, c));
+    p->n = t->shape[0];
+    FTH_TRY(read_frame_counts(f, t->shape[1], p));
+    const size_t width = (size_t)fth_front_width(c), rows = (size_t)p->side[FTH_SRC].rows;
+    const size_t count = fth_st_count(t), features = (size_t)c->features;
+    float *all = malloc(sizeof *all * (count + 1));
+    p->numbers = calloc(rows * width + 1, sizeof *p->numbers);
+    p->masked = calloc(rows + 1, sizeof *p->masked);
+    fth_err err = all && p->numbers && p->masked ? fth_st_to_f32(f, t, all) : no_memory(count);
+    size_t row = 0;
+    for (int64_t i = 0; err == FTH_OK && i < p->n; i++) {
+        const int32_t frames = p->frames[i];
+        memcpy(p->numbers + row * width, all + (size_t)(i * t->shape[1]) * features,
+               sizeof *all * (size_t)frames * features);
+        row += (size_t)rows_of_frames(frames);
+        p->masked[row - 1] = frames % FRAMES_OF_ROW == 1 || frames % FRAMES_OF_ROW == 2;
+    }
+    free(all);
+    p->side[FTH_SRC].rows = 0; /* counted again while they are packed */
+    return err;
+}
+
+static fth_err pack_frames(const fth_config *c, fth_padded *p, packed *k) {
+    fth_padded_side *s = &p->side[FTH_SRC];
+    for (int64_t i = 0; i < p->n; i++) {
+        for (int32_t row = 0; row < rows_of_frames(p->frames[i]); row++)
+            s->cell[s->rows++] = (int32_t)(i * s->width + row);
+        end_sentence(k, s, i);
+    }
+    return fth_batch_store_numbers(&p->store, (int32_t)p->n, k->offsets, fth_front_width(c),
                                    p->numbers, p->masked);
 }
 
@@ -257,6 +337,8 @@ static fth_err read_sides(const fth_st_file *f, const fth_config *c, fth_padded 
     p->n = -1;
     if (has_src && fth_front_of(c)->input == FTH_INPUT_IMAGES)
         FTH_TRY(read_pictures(f, c, targets, p));
+    else if (has_src && fth_front_of(c)->input == FTH_INPUT_FRAMES)
+        FTH_TRY(read_frames(f, c, p));
     else if (has_src)
         FTH_TRY(read_words(f, FTH_SRC, targets, p));
     if (has_tgt) FTH_TRY(read_words(f, FTH_TGT, true, p));
@@ -265,14 +347,18 @@ static fth_err read_sides(const fth_st_file *f, const fth_config *c, fth_padded 
 
 static fth_err pack_side(const fth_config *c, fth_side side, fth_padded *p) {
     fth_padded_side *s = &p->side[side];
-    const bool words = side == FTH_TGT || fth_front_of(c)->input == FTH_INPUT_TOKENS;
+    const fth_input_form input = side == FTH_TGT ? FTH_INPUT_TOKENS : fth_front_of(c)->input;
+    const bool words = input == FTH_INPUT_TOKENS;
     const int32_t vocab = side == FTH_SRC ? c->src_vocab : c->tgt_vocab;
     const size_t cells = (size_t)(p->n * (s->width + (words ? 0 : 1)));
     packed k;
     fth_err err = packed_init(&k, p, s, cells);
-    if (err == FTH_OK) err = words ? pack_words(c, side, p, &k) : pack_pictures(c, p, &k);
+    if (err == FTH_OK)
+        err = words                       ? pack_words(c, side, p, &k)
+              : input == FTH_INPUT_FRAMES ? pack_frames(c, p, &k)
+                                          : pack_pictures(c, p, &k);
     if (err == FTH_OK && s->longest > c->max_positions)
-        err = fth_fail(FTH_BAD_INPUT, "a sentence has %d tokens, max_positions is %d", s->longest,
+        err = fth_fail(FTH_BAD_INPUT, "a sentence has %d rows, max_positions is %d", s->longest,
                        c->max_positions);
     if (err == FTH_OK)
         err = fth_batch_store_rows(&p->store, side, (int32_t)p->n, k.offsets, words ? k.ids : NULL,
@@ -314,6 +400,7 @@ void fth_padded_fini(fth_padded *p) {
     }
     free(p->numbers);
     free(p->masked);
+    free(p->frames);
     free(p->labels);
     free(p->values);
     fth_batch_store_fini(&p->store);
@@ -335,7 +422,7 @@ static int64_t cell_of(const fth_padded *p, fth_extent rows, bool all, int64_t r
     if (rows == FTH_ROWS_SENTENCES) return r;
     const fth_padded_side *s = &p->side[rows == FTH_ROWS_TGT ? FTH_TGT : FTH_SRC];
     const int64_t row = rows == FTH_ROWS_PICKED ? p->store.batch.picked[r] : r;
-    return all && p->numbers ? row : s->cell[row]; /* pictures are all of one size */
+    return all && p->numbers && !p->frames ? row : s->cell[row]; /* pictures are all of one size */
 }
 
 void fth_padded_spread(const fth_padded *p, fth_extent rows, bool all, const double *numbers,

@@ -19,15 +19,16 @@ typedef struct fth_padded_side {
 typedef struct fth_padded {
     int64_t n; /* sentences */
     fth_padded_side side[2];
-    float *numbers;        /* [n * patches, numbers of a patch], NULL: none, as the others */
-    int32_t *masked;       /* [n * patches] */
+    float *numbers;        /* [rows, numbers of one] patches or frames, NULL: none, as the others */
+    int32_t *masked;       /* [rows] */
+    int32_t *frames;       /* [n] of each utterance */
     int32_t *labels;       /* [n] */
     float *values;         /* [n] */
     fth_batch_store store; /* store.batch is the packed batch */
 } fth_padded;
 
-/* Reads the tensors that the model takes: src or image and masked; tgt_in and tgt_out; src_out or
- * label. */
+/* Reads the tensors that the model takes: src, image and masked, or frames and
+ * frame_count; tgt_in and tgt_out; src_out or label. */
 fth_err fth_padded_read(const char *path, const fth_config *config, fth_padded *out);
 void fth_padded_fini(fth_padded *p);
 

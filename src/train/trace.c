@@ -79,7 +79,9 @@ static fth_err add_params(trace *t, const char *prefix, fth_trainer *tr, const v
         const fth_param *p = &params->param[i];
         char name[160];
         snprintf(name, sizeof name, "%s%s", prefix, p->name);
-        float *out = add_tensor(t, name, p->rank, p->shape);
+        int64_t shape[3];
+        const int rank = fth_param_file_shape(p, shape);
+        float *out = add_tensor(t, name, rank, shape);
         if (!out)
             err = no_memory(name);
         else

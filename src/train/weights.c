@@ -19,11 +19,9 @@ fth_err fth_weights_tensors(const fth_params *params, const char *prefix, const 
     char *name = (char *)(tensors + n);
     for (size_t i = 0; i < n; i++) {
         const fth_param *p = &params->param[i];
-        tensors[i] = (fth_st_tensor){.name = name,
-                                     .dtype = FTH_ST_F32,
-                                     .rank = p->rank,
-                                     .shape = {p->shape[0], p->shape[1]},
-                                     .data = flat ? flat + p->offset : NULL};
+        tensors[i] = (fth_st_tensor){
+            .name = name, .dtype = FTH_ST_F32, .data = flat ? flat + p->offset : NULL};
+        tensors[i].rank = fth_param_file_shape(p, tensors[i].shape);
         name += sprintf(name, "%s%s", prefix, p->name) + 1;
     }
     *out = tensors;

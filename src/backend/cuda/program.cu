@@ -306,7 +306,8 @@ static void find_lists(const fth_exec *ex, fth_cuda_program *p) {
             p->cap_labels = (int32_t)ex->capacity[FTH_ROWS_SENTENCES];
         if (op->kind == FTH_KIND_numbers) p->width = fth_arg(ex, op->out[NUMBERS_X])->width;
         if (op->kind == FTH_KIND_numbers || op->kind == FTH_KIND_patches ||
-            op->kind == FTH_KIND_patches_bwd)
+            op->kind == FTH_KIND_patches_bwd || op->kind == FTH_KIND_glu ||
+            op->kind == FTH_KIND_glu_bwd)
             p->cap_numbers = (int32_t)ex->capacity[FTH_ROWS_INPUT];
     }
 }
