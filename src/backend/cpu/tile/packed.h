@@ -1,6 +1,6 @@
 /* packed.h: the weights of a program's linear maps, packed once when the program is made: in 8 bits
  * (int8.h) on a device that quantizes, else, where they stay as they are, in fixed point (digits.h)
- * on tiles, or as panels (kernel/gemm_panels.c) for programs that make steps of generation, whose
+ * on tiles, or as panels (product/gemm_panels.c) for programs that make steps of generation, whose
  * products have few rows and read every weight each time. The copy costs as much memory as those
  * weights, in fixed point three quarters of it. Parameters that change later are not seen. */
 #ifndef FTH_BACKEND_CPU_TILE_PACKED_H
