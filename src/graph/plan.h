@@ -1,6 +1,6 @@
 /* plan.h: where every value of a graph lies. Values of the arena are placed by lifetime, so that
  * the peak is known before anything runs; under a budget, layers are recomputed in the backward
- * instead of being kept (recompute.h). */
+ * instead of being kept (recompute_layers.c). */
 #ifndef FTH_GRAPH_PLAN_H
 #define FTH_GRAPH_PLAN_H
 

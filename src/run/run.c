@@ -20,7 +20,7 @@
 #include "data/prefetch.h"
 #include "data/verify.h"
 #include "run/batch_memory.h"
-#include "run/failure.h"
+#include "run/failure_report.h"
 #include "train/evaluate.h"
 #include "run/health.h"
 #include "run/run_encoder.h"

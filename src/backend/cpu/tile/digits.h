@@ -7,7 +7,7 @@
  * row at most, where a float is by 2^-25 of itself, and nothing else by more than 2^-31 of the
  * largest: less than sums of floats lose by rounding, as long as a row's largest weight is not
  * FTH_DIGITS_PEAK times the usual one. A weight takes 3 bytes and nine products of 8 bits; as three
- * numbers of bf16 (kernel/tiles_pack_parts.h) it takes 6, and as much of the unit as twelve. */
+ * numbers of bf16 (product/tiles_pack_parts.h) it takes 6, and as much of the unit as twelve. */
 #ifndef FTH_BACKEND_CPU_TILE_DIGITS_H
 #define FTH_BACKEND_CPU_TILE_DIGITS_H
 
