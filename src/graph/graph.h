@@ -199,11 +199,6 @@ fth_op *fth_graph_op(fth_graph *g, fth_kind kind, int n_in, int n_out);
 /* A fresh arena value with the extent, rows, width and class of another. */
 fth_val fth_graph_like(fth_graph *g, fth_val v);
 
-/* The value that a view is of, or v itself: who owns its storage. */
-static inline fth_val fth_owner(const fth_graph *g, fth_val v) {
-    return g->value[v].base ? g->value[v].base : v;
-}
-
 /* A view of columns [column, column + width) of a value that owns its storage. */
 fth_val fth_graph_columns(fth_graph *g, fth_val base, int column, int width);
 

@@ -6,6 +6,11 @@
 
 #include "graph/graph.h"
 
+/* The value that a view is of, or v itself: who owns its storage. */
+static inline fth_val fth_owner(const fth_graph *g, fth_val v) {
+    return g->value[v].base ? g->value[v].base : v;
+}
+
 /* What the planner must know of a device and of the batches to come. */
 typedef struct fth_plan_spec {
     int64_t capacity[FTH_N_EXTENTS]; /* most rows of each extent (FIXED: unused) */
