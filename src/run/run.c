@@ -518,6 +518,7 @@ static fth_err log_start(run *r) {
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
     fth_ranks_log_start(line, r->spec->ranks);
+    if (r->trainer.exchange) fth_run_log_text(line, "exchange", r->trainer.exchange->name);
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;
     fth_log_info(r->log, "%s, %d encoder and %d decoder layers, width %d: %.2f M parameters",
