@@ -59,7 +59,7 @@ put backend/ref/b.c '#include "backend/cpu/a.h"' '#include <cuda.h>'
 put method/b.c '#include "model/a.h"'
 put model/b.c '#include "attention.h"' '#include "../base/a.h"'
 put image/b.c '#include "cli/verb.h"' '#include "nccl/a.h"'
-expect check-includes 'backend/cuda/b.cu:1: backend/cuda must not include "backend/ref/a.h"; it may include: backend graph backend/cuda
+expect check-includes 'backend/cuda/b.cu:1: backend/cuda must not include "backend/ref/a.h"; it may include: backend base graph backend/cuda
 backend/ref/b.c:1: backend/ref must not include "backend/cpu/a.h"; it may include: backend base graph backend/ref
 backend/ref/b.c:2: only backend/cuda may include <cuda.h>
 base/b.c:2: base must not include "graph/a.h"; it may include: base
