@@ -1,3 +1,4 @@
+/* fits.c: compares the config with the data set's sides, vocabularies and tokenizer. */
 #include "train/fits.h"
 
 /* What the head needs is in the data, and the input is of the model's kind. */
