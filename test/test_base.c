@@ -206,17 +206,17 @@ static void abandoned_names_are_swept(void **state) {
                                         "pages.tmp-1-0"};
     int fd[4];
     for (int i = 0; i < 4; i++) fd[i] = open(names[i], O_WRONLY | O_CREAT, 0666);
-    assert_true(fth_scratch_claim(fd[1], names[1]));
+    assert_true(fth_unfinished_claim(fd[1], names[1]));
     assert_int_equal(mkfifo("page.tmp-2-0", 0666), 0); /* not waited for */
     assert_int_equal(fth_file_write("page", "x", 1), FTH_OK);
     assert_false(fth_file_exists(names[0]));
     for (int i = 1; i < 4; i++) assert_true(fth_file_exists(names[i]));
     close(fd[1]);
-    assert_int_equal(fth_scratch_sweep(".", NULL), FTH_OK);
+    assert_int_equal(fth_unfinished_sweep(".", NULL), FTH_OK);
     assert_false(fth_file_exists(names[1]) || fth_file_exists(names[3]));
     assert_false(fth_file_exists("page.tmp-2-0"));
     assert_true(fth_file_exists(names[2]) && fth_file_exists("page"));
-    assert_false(fth_scratch_claim(fd[0], names[0])); /* somebody was faster */
+    assert_false(fth_unfinished_claim(fd[0], names[0])); /* somebody was faster */
     for (int i = 0; i < 4; i++)
         if (i != 1) close(fd[i]);
 }

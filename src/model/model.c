@@ -43,7 +43,7 @@ static fth_err declare_parameters(fth_model *m) {
 /* The parameters lie in the host's memory at least once, whatever the device. */
 static fth_err check_size(const fth_config *c) {
     int64_t available, total;
-    if (fth_memory_under("", &available, &total) != FTH_OK)
+    if (fth_machine_memory_under("", &available, &total) != FTH_OK)
         return FTH_OK; /* unknown: it will be tried */
     return fth_least_size_check(c, (int64_t)sizeof(float), 0, available, "in this machine");
 }

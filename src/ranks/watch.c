@@ -90,8 +90,8 @@ static void end(fth_watch *w, const message *m) {
                            m->rank, w->card[m->rank].host, m->reason, w->rank,
                            w->card[w->rank].host, (long long)w->own.update, w->own.doing);
     (void)!write(STDERR_FILENO, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
-    fth_scratch_lock();
-    fth_scratch_remove();
+    fth_unfinished_lock();
+    fth_unfinished_remove();
     _exit(1);
 }
 

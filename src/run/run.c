@@ -173,7 +173,7 @@ fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const f
     if (device->backend->on_host)
         return fth_least_size_check(config, each, kept + described, available, where);
     FTH_TRY(fth_least_size_check(config, each, kept, available, where));
-    FTH_TRY(fth_memory_under("", &available, &total));
+    FTH_TRY(fth_machine_memory_under("", &available, &total));
     return fth_least_size_check(config, (int64_t)sizeof(float), described, available,
                                 "in this machine");
 }

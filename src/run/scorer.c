@@ -12,8 +12,8 @@
 struct fth_scorer {
     fth_scorer_spec spec;
     fth_tokenizer *src, *tgt; /* tgt may be src */
-    fth_textfile sources;
-    fth_textfile *refs;   /* [n_refs] */
+    fth_text_lines sources;
+    fth_text_lines *refs;   /* [n_refs] */
     const fth_text **ref; /* [n_refs] their lines */
     size_t n_refs, n;     /* n: sentences */
     fth_input *inputs;    /* [n] */
@@ -32,11 +32,11 @@ const char *fth_score_name(fth_score_kind kind) {
 
 /* ---- opening ---- */
 
-static fth_err read_text(const fth_folder *f, const char *part, fth_textfile *out) {
+static fth_err read_text(const fth_folder *f, const char *part, fth_text_lines *out) {
     char *path = fth_strdup_printf("%s/valid.%s.txt", f->path, part), *data = NULL;
     size_t size = 0;
     fth_err err = path ? fth_file_read(path, &data, &size) : no_memory();
-    if (err == FTH_OK) err = fth_textfile_take(data, size, path, out);
+    if (err == FTH_OK) err = fth_text_lines_take(data, size, path, out);
     free(path);
     return err;
 }
@@ -109,8 +109,8 @@ void fth_scorer_free(fth_scorer *s) {
     if (!s) return;
     for (size_t i = 0; s->inputs && i < s->n; i++) free((char *)s->inputs[i].text);
     for (size_t i = 0; s->outputs && i < s->n; i++) fth_str_fini(&s->outputs[i]);
-    for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_textfile_fini(&s->refs[i]);
-    fth_textfile_fini(&s->sources);
+    for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_text_lines_fini(&s->refs[i]);
+    fth_text_lines_fini(&s->sources);
     if (s->tgt != s->src) fth_tokenizer_free(s->tgt);
     fth_tokenizer_free(s->src);
     free(s->inputs);
@@ -152,7 +152,7 @@ static fth_err translate(fth_scorer *s, const fth_model *model, fth_device *dev,
     return err;
 }
 
-static fth_err bleu(const fth_pairs *pairs, double *score) {
+static fth_err bleu(const fth_text_pairs *pairs, double *score) {
     const fth_bleu_options o = {
         .tokenizer = FTH_TOK_13A, .smooth = FTH_SMOOTH_EXP, .smooth_value = -1};
     fth_bleu result;
@@ -161,7 +161,7 @@ static fth_err bleu(const fth_pairs *pairs, double *score) {
     return FTH_OK;
 }
 
-static fth_err chrf(const fth_pairs *pairs, double *score) {
+static fth_err chrf(const fth_text_pairs *pairs, double *score) {
     const fth_chrf_options o = {.char_order = 6, .beta = 2};
     const size_t width = fth_chrf_width(&o);
     double *stats = malloc(sizeof *stats * (pairs->n + 1) * width);
@@ -180,6 +180,6 @@ fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score) {
     FTH_TRY(translate(s, model, dev, arenas));
     for (size_t i = 0; i < s->n; i++) s->hyp[i] = fth_str_view(&s->outputs[i]);
-    const fth_pairs pairs = {.hyp = s->hyp, .ref = s->ref, .n = s->n, .n_refs = s->n_refs};
+    const fth_text_pairs pairs = {.hyp = s->hyp, .ref = s->ref, .n = s->n, .n_refs = s->n_refs};
     return s->spec.kind == FTH_SCORE_BLEU ? bleu(&pairs, score) : chrf(&pairs, score);
 }
