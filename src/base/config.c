@@ -189,16 +189,17 @@ static fth_err check_adaptive(const fth_config *c) {
     const int32_t low = c->adaptive_cutoffs[0], high = c->adaptive_cutoffs[1];
     if (!fth_config_is_adaptive(c)) return FTH_OK;
     if (c->arch != FTH_DEC)
-        return fth_fail(FTH_BAD_CONFIG, "adaptive_cutoffs [%d, %d] need arch \"dec\", not \"%s\"", low,
-                        high, fth_arch_name(c->arch));
+        return fth_fail(FTH_BAD_CONFIG, "adaptive_cutoffs [%d, %d] need arch \"dec\", not \"%s\"",
+                        low, high, fth_arch_name(c->arch));
     if (low < 1 || high <= low || high >= c->tgt_vocab)
         return fth_fail(FTH_BAD_CONFIG,
-                        "adaptive_cutoffs [%d, %d] must rise, from 1 to %d (below tgt_vocab %d)", low,
-                        high, c->tgt_vocab - 1, c->tgt_vocab);
+                        "adaptive_cutoffs [%d, %d] must rise, from 1 to %d (below tgt_vocab %d)",
+                        low, high, c->tgt_vocab - 1, c->tgt_vocab);
     if (!(c->adaptive_factor >= 1) || fth_config_band_width(c, 2) < 1)
-        return fth_fail(FTH_BAD_CONFIG,
-                        "adaptive_factor %g must be 1 to %g: d_model %d divided by it twice is a width",
-                        c->adaptive_factor, sqrt((double)c->d_model), c->d_model);
+        return fth_fail(
+            FTH_BAD_CONFIG,
+            "adaptive_factor %g must be 1 to %g: d_model %d divided by it twice is a width",
+            c->adaptive_factor, sqrt((double)c->d_model), c->d_model);
     if (c->word_dropout > 0)
         return fth_fail(FTH_BAD_CONFIG, "word_dropout %g must be 0 with adaptive_cutoffs",
                         c->word_dropout);

@@ -27,8 +27,8 @@ template <class T> struct loss_args {
     fth_cut cut;
     float eps, eps_i; /* eps_i = eps / (V - 1) */
     bool gradient;
-    float2 *sums; /* [rows] loss and nll of every row */
-    float *nll;   /* [rows] opt */
+    float2 *sums;            /* [rows] loss and nll of every row */
+    float *nll;              /* [rows] opt */
     const float *nll_before; /* the same */
     int64_t ld_nll, ld_before;
     row_count rows;
@@ -71,8 +71,7 @@ template <class T> __device__ softmax_part block_merge(softmax_part p) {
 
 /* fth_target_cut (backend.h) */
 __device__ int32_t cut_target(fth_cut cut, int32_t target) {
-    if (cut.kind == FTH_CUT_HEAD)
-        return target < cut.low ? target : cut.low + (target >= cut.high);
+    if (cut.kind == FTH_CUT_HEAD) return target < cut.low ? target : cut.low + (target >= cut.high);
     if (cut.kind == FTH_CUT_TAIL)
         return target >= cut.low && target < cut.high ? target - cut.low : -1;
     return target;
@@ -131,8 +130,8 @@ template <class T> __global__ void __launch_bounds__(XENT_THREADS) loss_kernel(l
 
 /* The sums over all rows, in order and in double. */
 __global__ void __launch_bounds__(256)
-    total_kernel(const float2 *sums, row_count rows, const fth_cuda_step *step,
-                 const float *before, float *loss) {
+    total_kernel(const float2 *sums, row_count rows, const fth_cuda_step *step, const float *before,
+                 float *loss) {
     __shared__ double shared[2][256];
     const int64_t n = rows_now(step, rows);
     double sum[2] = {0, 0};

@@ -18,8 +18,8 @@ enum { CLASS_TOKEN = -1, MASK_TOKEN = -2 };
 static int64_t shown_at(const fth_exec *ex, const fth_op *op, int64_t sentence, int64_t position,
                         bool masks, int64_t *patch) {
     const int64_t k = position - op->u.patches.cls;
-    const int32_t *offsets = op->u.patches.cls ? ex->batch.input.offsets
-                                               : ex->batch.side[op->u.patches.side].offsets;
+    const int32_t *offsets =
+        op->u.patches.cls ? ex->batch.input.offsets : ex->batch.side[op->u.patches.side].offsets;
     *patch = k < 0 ? -1 : offsets[sentence] + k; /* without class tokens rows stand for rows */
     if (k < 0) return CLASS_TOKEN;
     return masks && ex->batch.input.masked && ex->batch.input.masked[*patch] ? MASK_TOKEN : *patch;

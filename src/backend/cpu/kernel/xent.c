@@ -131,8 +131,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
     const fth_share mine = fth_team_share(team, n, 1);
     for (int64_t i = mine.begin; i < mine.end; i++) {
         float *z = (float *)(void *)(scratch + l->logits) + i * l->ld;
-        const int32_t target =
-            fth_target_cut(&op->u.xent.cut, targets ? targets[first + i] : -1);
+        const int32_t target = fth_target_cut(&op->u.xent.cut, targets ? targets[first + i] : -1);
         float row_nll = 0;
         if (target >= 0) {
             const float norm = row_loss(&q, z, target, sum, &row_nll);
