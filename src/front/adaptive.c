@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "front/front.h"
+#include "graph/op.h"
 
 enum { BANDS = 1 + FTH_TAILS };
 
