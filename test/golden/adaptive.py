@@ -53,6 +53,8 @@ class AdaptiveForward(Forward):
             x = x + self.p[stack + ".embed_positions.weight"][(k - 1).clamp(min=0)]
         else:
             x = x + sinusoids(d, tokens.shape[1] + 2)[k + 1]
+        if self.method == "periln" and self.options["embed_norm"]:
+            x = self.norm(stack + ".layernorm_embedding", x)
         return x * real.unsqueeze(-1)
 
     def head(self, h):
