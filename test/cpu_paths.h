@@ -22,7 +22,7 @@ static inline void assert_ok(fth_err err) {
 
 static inline bool has(const char *isa) {
     fth_cpu_choice choice;
-    return fth_cpu_choose(isa, FTH_PREC_BF16, &choice) == FTH_OK;
+    return fth_cpu_choose(isa, FTH_PRECISION_BF16, &choice) == FTH_OK;
 }
 
 #endif

@@ -22,8 +22,8 @@ enum {
     FRESH = 4096,        /* linear: the gradient of W is assigned, not added to */
     WATCHED = 8192,      /* update: all sums */
     BITS = 16384,        /* join: the forward keeps bits of its dropout for the backward */
-    TINY = 32768,        /* watch: numbers whose squares are too small for floats */
-    GREAT = 65536,       /* watch: too large */
+    TINY = 32768,        /* gauge: numbers whose squares are too small for floats */
+    GREAT = 65536,       /* gauge: too large */
     SENTENCES = 1 << 17, /* rows are those of sentences, */
     PICKED = 1 << 18,    /* or the source's with a target */
     CLS = 1 << 19,       /* patches: with a class token, */
@@ -83,10 +83,10 @@ static inline fth_val output_like(fth_trial *t, fth_op *op, int index, fth_val v
 
 fth_op_builder fth_case_embed, fth_case_linear, fth_case_linear_after, fth_case_activation,
     fth_case_feed_forward, fth_case_attention, fth_case_attention_of_product, fth_case_cached,
-    fth_case_watch_entropy, fth_case_join, fth_case_join_norm, fth_case_join_norm_plain,
+    fth_case_gauge_entropy, fth_case_join, fth_case_join_norm, fth_case_join_norm_plain,
     fth_case_norm, fth_case_joined, fth_case_dropout, fth_case_scale_shift, fth_case_head_scale,
-    fth_case_mix, fth_case_add, fth_case_xent, fth_case_update, fth_case_top, fth_case_watch,
-    fth_case_watch_positions, fth_case_square, fth_case_pick, fth_case_mean, fth_case_patches,
+    fth_case_mix, fth_case_add, fth_case_xent, fth_case_update, fth_case_top, fth_case_gauge,
+    fth_case_gauge_positions, fth_case_square, fth_case_pick, fth_case_mean, fth_case_patches,
     fth_case_unfold, fth_case_glu;
 
 /* What several builders share. */

@@ -153,18 +153,18 @@ void fth_case_cached(fth_trial *t, const fth_variant *v, const fth_shape *s) {
 }
 
 /* The attention is run first: entropy needs its sums of exponentials. */
-void fth_case_watch_entropy(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+void fth_case_gauge_entropy(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_case_attention(t, v, s);
     if (t->graph.err != FTH_OK) return;
     t->graph.n_ops = 1;
     t->n_loss = t->n_pairs = 0;
-    fth_op *op = op_of(t, FTH_KIND_watch_entropy, WATCH_ENTROPY_N_IN, WATCH_N_OUT, -1);
+    fth_op *op = op_of(t, FTH_KIND_gauge_entropy, GAUGE_ENTROPY_N_IN, GAUGE_N_OUT, -1);
     if (!op) return;
     const fth_op *attention = &t->graph.op[0];
     op->u = attention->u;
-    op->in[WATCH_ENTROPY_Q] = attention->in[ATT_Q];
-    op->in[WATCH_ENTROPY_K] = attention->in[ATT_K];
-    op->in[WATCH_ENTROPY_PREV] = attention->in[ATT_PREV];
-    op->in[WATCH_ENTROPY_LSE] = attention->out[ATT_LSE];
-    fth_graph_output(&t->graph, op, WATCH_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
+    op->in[GAUGE_ENTROPY_Q] = attention->in[ATT_Q];
+    op->in[GAUGE_ENTROPY_K] = attention->in[ATT_K];
+    op->in[GAUGE_ENTROPY_PREV] = attention->in[ATT_PREV];
+    op->in[GAUGE_ENTROPY_LSE] = attention->out[ATT_LSE];
+    fth_graph_output(&t->graph, op, GAUGE_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
 }

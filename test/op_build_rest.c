@@ -159,32 +159,32 @@ void fth_case_top(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_trial_output(t, op, TOP_Y, x, TOP_BEST + 2 * (int)v->number, FTH_FULL);
 }
 
-/* Two sums of a value or two; r and a as in a join. number: fth_watch_what. */
-void fth_case_watch(fth_trial *t, const fth_variant *v, const fth_shape *s) {
-    const fth_watch_what what = (fth_watch_what)v->number;
+/* Two sums of a value or two; r and a as in a join. number: fth_gauge_what. */
+void fth_case_gauge(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    const fth_gauge_what what = (fth_gauge_what)v->number;
     fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL), f = 0;
-    if (what >= FTH_WATCH_COSINE) f = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
-    fth_op *op = op_of(t, FTH_KIND_watch, WATCH_N_IN, WATCH_N_OUT, -1);
+    if (what >= FTH_GAUGE_COSINE) f = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
+    fth_op *op = op_of(t, FTH_KIND_gauge, GAUGE_N_IN, GAUGE_N_OUT, -1);
     if (!op) return;
-    for (int64_t i = 0; what == FTH_WATCH_NONZERO && i < t->capacity[rows_on(v)] * s->width; i++)
+    for (int64_t i = 0; what == FTH_GAUGE_NONZERO && i < t->capacity[rows_on(v)] * s->width; i++)
         if (t->host[x][i] < 0.5) t->host[x][i] = 0;
     if (v->flags & (TINY | GREAT)) t->size = v->flags & TINY ? 1e-24 : 1e24;
     for (int64_t i = 0; i < t->capacity[rows_on(v)] * s->width; i++) t->host[x][i] *= t->size;
-    op->u.watch.what = what;
-    op->in[WATCH_X] = x;
-    op->in[WATCH_F] = f;
-    op->u.watch.r = fth_case_coefficient(t, (fth_coef_kind)v->r, 1.75, s->width, &op->in[WATCH_R]);
-    op->u.watch.a = fth_case_coefficient(t, (fth_coef_kind)v->a, 0.5, s->width, &op->in[WATCH_A]);
-    fth_graph_output(&t->graph, op, WATCH_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
+    op->u.gauge.what = what;
+    op->in[GAUGE_X] = x;
+    op->in[GAUGE_F] = f;
+    op->u.gauge.r = fth_case_coefficient(t, (fth_coef_kind)v->r, 1.75, s->width, &op->in[GAUGE_R]);
+    op->u.gauge.a = fth_case_coefficient(t, (fth_coef_kind)v->a, 0.5, s->width, &op->in[GAUGE_A]);
+    fth_graph_output(&t->graph, op, GAUGE_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
 }
 
-void fth_case_watch_positions(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+void fth_case_gauge_positions(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
-    fth_op *op = op_of(t, FTH_KIND_watch_positions, WATCH_POSITIONS_N_IN, WATCH_N_OUT, -1);
+    fth_op *op = op_of(t, FTH_KIND_gauge_positions, GAUGE_POSITIONS_N_IN, GAUGE_N_OUT, -1);
     if (!op) return;
     /* Positions that agree in part: else the mean of the cosines is nothing but rounding. */
     for (int64_t i = 0; i < t->capacity[rows_on(v)] * s->width; i++) t->host[x][i] += 0.5;
-    op->u.watch.side = side_of(v);
-    op->in[WATCH_POSITIONS_X] = x;
-    fth_graph_output(&t->graph, op, WATCH_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
+    op->u.gauge.side = side_of(v);
+    op->in[GAUGE_POSITIONS_X] = x;
+    fth_graph_output(&t->graph, op, GAUGE_SUMS, fth_trial_fixed(t, FTH_IN_ARENA, 1, 2, FTH_FULL));
 }

@@ -224,14 +224,14 @@ static void memory_is_understood(void **state) {
     int64_t left, total;
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
         make_machine(p->file, amounts[i].file);
-        assert_int_equal(fth_memory_under(p->file, &left, &total), FTH_OK);
+        assert_int_equal(fth_machine_memory_under(p->file, &left, &total), FTH_OK);
         if (left != amounts[i].free || total != amounts[i].total)
             fail_msg("%s: %lld of %lld bytes are free", amounts[i].name, (long long)left,
                      (long long)total);
     }
     assert_int_equal(fth_remove_tree(p->file), FTH_OK);
-    assert_int_equal(fth_memory_under(p->file, &left, &total), FTH_FAILED);
-    assert_int_equal(fth_memory_under("", &left, &total), FTH_OK);
+    assert_int_equal(fth_machine_memory_under(p->file, &left, &total), FTH_FAILED);
+    assert_int_equal(fth_machine_memory_under("", &left, &total), FTH_OK);
     assert_in_range(left, 1, total);
 }
 

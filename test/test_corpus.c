@@ -26,8 +26,8 @@ enum { PART = 8 }; /* one in so many: the first of those that the build for use 
 enum { PART = 1 };
 #endif
 
-static const fth_language *const languages[] = {&fth_english, &fth_german, &fth_french,
-                                                &fth_spanish};
+static const fth_corpus_language *const languages[] = {&fth_english, &fth_german, &fth_french,
+                                                       &fth_spanish};
 
 static fth_corpus *corpus_of(const char *pair, uint64_t seed, const char *level) {
     fth_corpus *c;
@@ -56,7 +56,7 @@ static int map_agrees(map *m, uint64_t text, uint64_t translation) {
 
 /* Equal texts in one language must be equal in all the others; it is enough to compare each
  * language with the next, in both directions, in a ring. */
-static void check_functions(fth_level level, int draws) {
+static void check_functions(fth_corpus_level level, int draws) {
     map maps[FTH_LANGUAGES][2];
     fth_rng rng;
     fth_rng_init(&rng, 99, 7);
@@ -64,8 +64,8 @@ static void check_functions(fth_level level, int draws) {
         for (int back = 0; back < 2; back++)
             assert_non_null(maps[k][back].entry = calloc(TABLE, sizeof *maps[k][back].entry));
     for (int n = 0; n < draws; n++) {
-        fth_meaning m = fth_meaning_draw(&rng, level);
-        fth_words w[FTH_LANGUAGES];
+        fth_corpus_meaning m = fth_meaning_draw(&rng, level);
+        fth_corpus_words w[FTH_LANGUAGES];
         uint64_t hash[FTH_LANGUAGES];
         for (int k = 0; k < FTH_LANGUAGES; k++) {
             assert_int_equal(fth_meaning_say(&w[k], languages[k], &m), FTH_OK);
@@ -97,7 +97,7 @@ static int words_in(const char *text) {
     return words;
 }
 
-static void check_shape(const fth_words *w) {
+static void check_shape(const fth_corpus_words *w) {
     const char *text = w->text;
     assert_int_equal(fth_utf8_valid_prefix(text, w->length), w->length);
     assert_true(w->length > 0 && w->length == strlen(text));
@@ -115,8 +115,8 @@ static void test_phrases_are_well_formed(void **state) {
     fth_rng rng;
     fth_rng_init(&rng, 5, 5);
     for (int n = 0; n < DRAWS / 4; n++) {
-        fth_meaning m = fth_meaning_draw(&rng, FTH_LEVEL_FULL);
-        fth_words w;
+        fth_corpus_meaning m = fth_meaning_draw(&rng, FTH_LEVEL_FULL);
+        fth_corpus_words w;
         seen[m.frame]++;
         for (int k = 0; k < FTH_LANGUAGES; k++) {
             assert_int_equal(fth_meaning_say(&w, languages[k], &m), FTH_OK);
@@ -374,8 +374,8 @@ static void test_all_pairs(void **state) {
                            languages[k]->code[0], languages[k]->code[1], 0};
             const char *source, *target;
             fth_corpus *c = corpus_of(pair, 1, "full");
-            assert_string_equal(fth_corpus_language(c, 0), languages[i]->code);
-            assert_string_equal(fth_corpus_language(c, 1), languages[k]->code);
+            assert_string_equal(fth_corpus_code_of(c, 0), languages[i]->code);
+            assert_string_equal(fth_corpus_code_of(c, 1), languages[k]->code);
             assert_int_equal(fth_corpus_next(c, FTH_CORPUS_TRAIN, &source, &target), FTH_OK);
             fth_corpus_free(c);
         }

@@ -12,20 +12,20 @@
 /* ---- meanings, with words named by their English form ---- */
 
 typedef struct things {
-    fth_det det;
+    fth_corpus_det det;
     int n;
     const char *adjective, *noun;
 } things;
 
 typedef struct saying {
-    fth_frame frame;
+    fth_corpus_frame frame;
     int number, other, result;
     const char *operation, *who, *verb, *is, *city, *dimension;
     things things, place;
     struct {
         int hour, minute, part;
     } time;
-    fth_date date; /* weekday counts from 1 here, so that 0 can mean: not said */
+    fth_corpus_date date; /* weekday counts from 1 here, so that 0 can mean: not said */
     struct {
         int amount, cents;
         const char *currency;
@@ -88,13 +88,13 @@ static int operation_row(const char *word) {
     FIND(fth_operations, 3, in[FTH_EN]);
 }
 
-static fth_np np_of(const things *t) {
-    return (fth_np){noun_row(t->noun), t->adjective ? adjective_row(t->adjective) : -1, t->det,
-                    t->n};
+static fth_corpus_np np_of(const things *t) {
+    return (fth_corpus_np){noun_row(t->noun), t->adjective ? adjective_row(t->adjective) : -1,
+                           t->det, t->n};
 }
 
-static fth_meaning meaning_of(const saying *s) {
-    fth_meaning m = fth_meaning_none();
+static fth_corpus_meaning meaning_of(const saying *s) {
+    fth_corpus_meaning m = fth_meaning_none();
     m.frame = s->frame;
     m.number = s->number, m.other = s->other, m.result = s->result;
     if (s->who) m.who = who_row(s->who);
@@ -108,24 +108,25 @@ static fth_meaning meaning_of(const saying *s) {
     if (s->operation) m.operation = operation_row(s->operation);
     if (s->things.noun) m.things = np_of(&s->things);
     if (s->place.noun) m.place = np_of(&s->place);
-    m.time = (fth_daytime){s->time.hour, s->time.minute, s->time.part};
+    m.time = (fth_corpus_daytime){s->time.hour, s->time.minute, s->time.part};
     m.date = s->date;
     m.date.weekday--;
     if (s->price.currency)
-        m.price = (fth_price){currency_row(s->price.currency), s->price.amount, s->price.cents};
+        m.price =
+            (fth_corpus_price){currency_row(s->price.currency), s->price.amount, s->price.cents};
     if (s->amount.unit)
-        m.amount = (fth_amount){unit_row(s->amount.unit), s->amount.n, s->amount.half,
-                                s->amount.stuff ? stuff_row(s->amount.stuff) : -1};
+        m.amount = (fth_corpus_amount){unit_row(s->amount.unit), s->amount.n, s->amount.half,
+                                       s->amount.stuff ? stuff_row(s->amount.stuff) : -1};
     return m;
 }
 
 static void check(const saying *rows, size_t count) {
-    static const fth_language *const languages[] = {&fth_english, &fth_german, &fth_french,
-                                                    &fth_spanish};
+    static const fth_corpus_language *const languages[] = {&fth_english, &fth_german, &fth_french,
+                                                           &fth_spanish};
     for (size_t i = 0; i < count; i++) {
-        fth_meaning m = meaning_of(&rows[i]);
+        fth_corpus_meaning m = meaning_of(&rows[i]);
         for (int k = 0; k < FTH_LANGUAGES; k++) {
-            fth_words w;
+            fth_corpus_words w;
             assert_int_equal(fth_meaning_say(&w, languages[k], &m), FTH_OK);
             assert_string_equal(w.text, rows[i].text[k]);
         }
@@ -531,15 +532,15 @@ static void test_words_are_one_to_one(void **state) {
 /* A slot that a template names wrongly, and a text that is too long, are errors and no crash. */
 static void test_broken(void **state) {
     (void)state;
-    fth_words w;
-    fth_meaning m = fth_meaning_none();
+    fth_corpus_words w;
+    fth_corpus_meaning m = fth_meaning_none();
     m.frame = FTH_FRAME_YESTERDAY; /* "have" is used in the present only: it has no past form */
     m.who = who_row("Anna");
     m.verb = verb_row("have");
     m.things = np_of(&(things){FTH_DET_A, 1, NULL, "book"});
     assert_int_equal(fth_meaning_say(&w, &fth_spanish, &m), FTH_FAILED);
     assert_non_null(strstr(fth_error_message(), "Ayer {who} {past} {things}."));
-    w = (fth_words){.language = &fth_english};
+    w = (fth_corpus_words){.language = &fth_english};
     for (int i = 0; i < 100; i++) fth_words_add(&w, "umbrellas");
     assert_true(w.broken);
     assert_true(w.length < sizeof w.text);

@@ -252,8 +252,9 @@ static double dot_of(const uint16_t *a, const uint16_t *b, int parts) {
 /* Blocks of 32 or 16 rows and columns, their rows and tiles apart from each other; by the twin, the unit,
  * and the unit with few tiles. */
 static void try_blocks(int parts) {
-    const fth_pairs_path *paths[] = {fth_pairs_path_named("plain-amx"), fth_pairs_path_named("amx"),
-                                     fth_pairs_path_named("amx")};
+    const fth_cpu_pairs_path *paths[] = {fth_cpu_pairs_path_named("plain-amx"),
+                                         fth_cpu_pairs_path_named("amx"),
+                                         fth_cpu_pairs_path_named("amx")};
     uint16_t a[3 * A_PART], b[STEPS * 3 * B_PART];
     float c[3][32 * LDC] = {{0}};
     fth_rng r;

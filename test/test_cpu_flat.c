@@ -51,7 +51,7 @@ static flat *new_flat(void) {
 static void adam_agrees_with_ref(void **state) {
     (void)state;
     fth_device *ref, *dev;
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_PRECISION_FP32, 1, &ref));
     const fth_adam_range ranges[] = {{0, 16, 0, 1}, {16, 5001, 16, 0.25f}, {9000, N, 5008, 1}};
     const fth_adam args = {.update = 3,
                            .lr = 1e-3,
@@ -69,7 +69,8 @@ static void adam_agrees_with_ref(void **state) {
             const fth_arenas b = {N,     f->fp, bf16 ? (void *)f->weights : f->fp, f->fgrad, f->fm,
                                   f->fv, N};
             assert_ok(ref->backend->adam(ref, &a, &args));
-            assert_ok(fth_cpu_open_isa(isas[i], bf16 ? FTH_PREC_BF16 : FTH_FP32, 2, &dev));
+            assert_ok(
+                fth_cpu_open_isa(isas[i], bf16 ? FTH_PRECISION_BF16 : FTH_PRECISION_FP32, 2, &dev));
             assert_ok(dev->backend->refresh_weights(dev, &b));
             assert_ok(dev->backend->adam(dev, &b, &args));
             assert_near(f->fp, f->p, 1e-6);
@@ -95,7 +96,7 @@ static void steps_of_adam(void **state) {
     fth_device *ref, *dev;
     fth_rng r;
     fth_rng_init(&r, 6, 0);
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_PRECISION_FP32, 1, &ref));
     const fth_adam_range ranges[] = {{0, 5001, 0, 1}, {5001, N, 5001, 1}};
     const fth_adam args = {.update = 3,
                            .lr = 1,
@@ -120,7 +121,7 @@ static void steps_of_adam(void **state) {
             flat *g = new_flat();
             memcpy(g->fv, f->fv, sizeof g->fv);
             memset(p, 0, sizeof *p * N);
-            assert_ok(fth_cpu_open_isa(isas[i], FTH_FP32, threads, &dev));
+            assert_ok(fth_cpu_open_isa(isas[i], FTH_PRECISION_FP32, threads, &dev));
             assert_ok(
                 dev->backend->adam(dev, &(fth_arenas){N, p, p, f->fgrad, g->fm, g->fv, N}, &args));
             for (int k = 0; k < N; k++)
@@ -150,7 +151,7 @@ static void sums_of_squares(void **state) {
             for (int threads = 1; threads <= 3 && has(isas[i]); threads++) {
                 fth_device *dev;
                 double sum;
-                assert_ok(fth_cpu_open_isa(isas[i], FTH_FP32, threads, &dev));
+                assert_ok(fth_cpu_open_isa(isas[i], FTH_PRECISION_FP32, threads, &dev));
                 assert_ok(dev->backend->sum_squares(dev, f->fgrad, sizes[s], &sum));
                 assert_close(sum, expected, 1e-12 * expected);
                 if (threads == 1) one = sum;

@@ -157,10 +157,11 @@ static void open_map(map *p, int how, const char *isa, fth_precision precision, 
     if (how == WHOLE) assert_ok(fth_cpu_pack_whole(&p->ex, true));
     p->tensor[X].rows = m; /* a batch can have fewer rows than there is room for */
     const bool digits = how == WHOLE && ((fth_cpu *)p->dev)->parts;
-    assert_true((fth_packed_digits(&p->ex) != NULL) == digits);
+    assert_true((fth_cpu_packed_digits(&p->ex) != NULL) == digits);
     const bool deep = how == IN_8_BITS && k > FTH_INT8_DEEPEST;
-    assert_true((fth_packed_int8(&p->ex, W) != NULL) == ((how == IN_8_BITS && !deep) || digits));
-    assert_true((fth_packed_panels(&p->ex, W) != NULL) == (how == WHOLE && !digits));
+    assert_true((fth_cpu_packed_int8(&p->ex, W) != NULL) ==
+                ((how == IN_8_BITS && !deep) || digits));
+    assert_true((fth_cpu_packed_panels(&p->ex, W) != NULL) == (how == WHOLE && !digits));
     /* two read the weights; they are packed once, and not much larger than they are */
     const int64_t size = how == IN_8_BITS ? 1
                          : digits         ? FTH_DIGITS_W
@@ -214,7 +215,7 @@ static void try_map(const char *isa, fth_precision precision, int threads, int64
             worst = fmax(worst, fabs(y - bias - whole));
             if (act == FTH_ACT_RELU && y < 0) y = 0;
             const double got = (double)get(&p.tensor[Y], i, j);
-            const double rounding = precision == FTH_PREC_BF16 ? fabs(y) / 128 : 0;
+            const double rounding = precision == FTH_PRECISION_BF16 ? fabs(y) / 128 : 0;
             if (!is_close(got, y, 1e-5 * (fabs(y) + 1) + rounding))
                 fail_msg("%s, %d x %d x %d: y[%d, %d] is %.9g, not %.9g", isa, (int)m, (int)k,
                          (int)n, (int)i, (int)j, got, y);
@@ -237,16 +238,17 @@ static void maps_agree_with_their_numbers(void **state) {
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
             if (!has(names[i])) continue;
             for (int threads = 1; threads <= 3; threads++)
-                try_map(names[i], FTH_FP32, threads, cases[c].m, cases[c].k, cases[c].n,
+                try_map(names[i], FTH_PRECISION_FP32, threads, cases[c].m, cases[c].k, cases[c].n,
                         cases[c].act);
-            try_map(names[i], FTH_PREC_BF16, 2, cases[c].m, cases[c].k, cases[c].n, cases[c].act);
+            try_map(names[i], FTH_PRECISION_BF16, 2, cases[c].m, cases[c].k, cases[c].n,
+                    cases[c].act);
         }
 }
 
 /* A row of zeros gives the bias; one that is not finite gives no number; neither harms others. */
 static void try_odd_rows(int how, const char *isa) {
     map p;
-    open_map(&p, how, isa, FTH_FP32, 2, 4, 20, 70, FTH_ACT_NONE);
+    open_map(&p, how, isa, FTH_PRECISION_FP32, 2, 4, 20, 70, FTH_ACT_NONE);
     float *x = p.tensor[X].data;
     for (int l = 0; l < 20; l++) x[l] = 0;
     x[20 + 3] = INFINITY;
@@ -280,7 +282,7 @@ static void try_whole(const char *isa, fth_precision precision, int threads, int
     map plain;
     open_map(&plain, WHOLE, isa, precision, 1, m, k, n, act); /* the weights as they were */
     assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
-    const double rounding = precision == FTH_PREC_BF16 ? 1.0 / 128 : 0;
+    const double rounding = precision == FTH_PRECISION_BF16 ? 1.0 / 128 : 0;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
             double y = (double)get(&p.tensor[B], 0, j), size = fabs(y);
@@ -314,13 +316,13 @@ static void whole_weights_agree_with_products(void **state) {
         const int64_t m = cases[c].m, k = cases[c].k, n = cases[c].n;
         for (size_t i = 0; i < N_ISAS; i++)
             for (int threads = 1; threads <= 5 && has(isas[i]); threads += 2) {
-                try_whole(isas[i], FTH_FP32, threads, m, k, n, cases[c].act);
-                if (threads == 3) try_whole(isas[i], FTH_PREC_BF16, 2, m, k, n, cases[c].act);
+                try_whole(isas[i], FTH_PRECISION_FP32, threads, m, k, n, cases[c].act);
+                if (threads == 3) try_whole(isas[i], FTH_PRECISION_BF16, 2, m, k, n, cases[c].act);
             }
         for (size_t i = 0; i < N_UNITS; i++)
             if (has(units[i])) {
-                try_whole(units[i], FTH_PREC_BF16, 1 + (int)c % 3, m, k, n, cases[c].act);
-                try_whole(units[i], FTH_FP32, 1 + (int)c % 3, m, k, n, cases[c].act);
+                try_whole(units[i], FTH_PRECISION_BF16, 1 + (int)c % 3, m, k, n, cases[c].act);
+                try_whole(units[i], FTH_PRECISION_FP32, 1 + (int)c % 3, m, k, n, cases[c].act);
             }
     }
 }
@@ -332,7 +334,7 @@ static void whole_weights_agree_with_products(void **state) {
 static double error_of(const char *isa, void (*change)(float *row, int64_t k)) {
     enum { M = 9, K = 512, N = 96 };
     map p;
-    open_map(&p, WHOLE, isa, FTH_FP32, 2, M, K, N, FTH_ACT_NONE);
+    open_map(&p, WHOLE, isa, FTH_PRECISION_FP32, 2, M, K, N, FTH_ACT_NONE);
     for (int i = 0; change && i < M; i++) change((float *)p.tensor[X].data + (size_t)i * K, K);
     assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
     double squares = 0;
@@ -375,7 +377,7 @@ static void bad_weights_in_8_bits(void **state) {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 3; i++) {
         map p;
-        open_map(&p, IN_8_BITS, NULL, FTH_FP32, 2, 3, 65, 70, FTH_ACT_NONE);
+        open_map(&p, IN_8_BITS, NULL, FTH_PRECISION_FP32, 2, 3, 65, 70, FTH_ACT_NONE);
         p.dev->backend->unprepare(&p.ex);
         ((float *)p.tensor[W].data)[69 * 65 + 64] = bad[i];
         assert_int_equal(p.dev->backend->prepare(&p.ex), FTH_FAILED);
@@ -398,7 +400,7 @@ static void deep_maps_stay_floats(void **state) {
     enum { DEEP = FTH_INT8_DEEPEST + 8 };
     for (int m = 1; m <= 2; m++) {
         map p;
-        open_map(&p, IN_8_BITS, NULL, FTH_FP32, 2, m, DEEP, 3, FTH_ACT_NONE);
+        open_map(&p, IN_8_BITS, NULL, FTH_PRECISION_FP32, 2, m, DEEP, 3, FTH_ACT_NONE);
         for (int64_t i = 0; i < m * DEEP; i++) ((float *)p.tensor[X].data)[i] = 1;
         for (int64_t i = 0; i < 3 * DEEP; i++) ((float *)p.tensor[W].data)[i] = 1;
         p.dev->backend->unprepare(&p.ex);
@@ -417,12 +419,13 @@ static void frozen_programs_pack(void **state) {
     for (int tiled = 0; tiled < 2; tiled++)
         for (int frozen = 0; frozen < 2; frozen++) {
             map p;
-            open_map(&p, WHOLE, names[tiled], FTH_FP32, 1, FTH_DIGITS_ROWS, 8, 8, FTH_ACT_NONE);
+            open_map(&p, WHOLE, names[tiled], FTH_PRECISION_FP32, 1, FTH_DIGITS_ROWS, 8, 8,
+                     FTH_ACT_NONE);
             p.dev->backend->unprepare(&p.ex);
             p.ex.frozen = frozen;
             assert_ok(p.dev->backend->prepare(&p.ex)); /* no step of generation: no panels */
-            assert_true((fth_packed_digits(&p.ex) != NULL) == (tiled && frozen));
-            assert_null(fth_packed_panels(&p.ex, W));
+            assert_true((fth_cpu_packed_digits(&p.ex) != NULL) == (tiled && frozen));
+            assert_null(fth_cpu_packed_panels(&p.ex, W));
             close_map(&p);
         }
 }
@@ -431,11 +434,12 @@ static void frozen_programs_pack(void **state) {
 static void few_rows_stay_floats(void **state) {
     (void)state;
     map p;
-    open_map(&p, WHOLE, "plain-amx", FTH_FP32, 1, FTH_DIGITS_ROWS - 1, 8, 8, FTH_ACT_NONE);
+    open_map(&p, WHOLE, "plain-amx", FTH_PRECISION_FP32, 1, FTH_DIGITS_ROWS - 1, 8, 8,
+             FTH_ACT_NONE);
     p.dev->backend->unprepare(&p.ex);
     assert_ok(fth_cpu_pack_whole(&p.ex, true));
-    assert_null(fth_packed_digits(&p.ex));
-    assert_non_null(fth_packed_panels(&p.ex, W));
+    assert_null(fth_cpu_packed_digits(&p.ex));
+    assert_non_null(fth_cpu_packed_panels(&p.ex, W));
     close_map(&p);
 }
 
@@ -450,14 +454,15 @@ static void uneven_weights_stay_floats(void **state) {
     for (size_t i = 0; i < N_TILES; i++)
         for (size_t c = 0; c < sizeof cases / sizeof *cases && has(tiles[i]); c++) {
             map p;
-            open_map(&p, WHOLE, tiles[i], FTH_FP32, 2, FTH_DIGITS_ROWS, 2000, 40, FTH_ACT_NONE);
+            open_map(&p, WHOLE, tiles[i], FTH_PRECISION_FP32, 2, FTH_DIGITS_ROWS, 2000, 40,
+                     FTH_ACT_NONE);
             p.dev->backend->unprepare(&p.ex);
             ((float *)p.tensor[W].data)[17 * 2000 + 5] = cases[c].largest;
             assert_ok(fth_cpu_pack_whole(&p.ex, false));
-            assert_true((fth_packed_digits(&p.ex) != NULL) == cases[c].digits);
+            assert_true((fth_cpu_packed_digits(&p.ex) != NULL) == cases[c].digits);
             p.dev->backend->unprepare(&p.ex);
             assert_ok(fth_cpu_pack_whole(&p.ex, true));
-            assert_true((fth_packed_panels(&p.ex, W) != NULL) == !cases[c].digits);
+            assert_true((fth_cpu_packed_panels(&p.ex, W) != NULL) == !cases[c].digits);
             assert_ok(p.dev->backend->kernel[FTH_KIND_linear](&p.ex, &p.graph.op[0]));
             for (int64_t j = 0; j < 40; j++)
                 assert_true((bool)isfinite(get(&p.tensor[Y], 2, j)) ==
@@ -488,7 +493,7 @@ static void run_both_ways(map *p, uint16_t *y) {
 
 static void try_parameters(const char *isa, int threads, int64_t m, int64_t k, int64_t n) {
     map p;
-    open_map(&p, WHOLE, isa, FTH_PREC_BF16, threads, m, k, n, FTH_ACT_NONE);
+    open_map(&p, WHOLE, isa, FTH_PRECISION_BF16, threads, m, k, n, FTH_ACT_NONE);
     const size_t bytes = sizeof(uint16_t) * (size_t)(2 * m * n);
     uint16_t *copied = test_malloc(bytes), *own = test_malloc(bytes);
     float *w = test_malloc(sizeof *w * (size_t)(n * k));

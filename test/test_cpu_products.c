@@ -137,7 +137,7 @@ static void expect_spot(const drawn *d, spot *s) {
 }
 
 static void drawn_init(drawn *d, const product_case *c, fth_precision precision) {
-    *d = (drawn){.c = c, .real = precision == FTH_PREC_BF16 ? FTH_BF16 : FTH_F32};
+    *d = (drawn){.c = c, .real = precision == FTH_PRECISION_BF16 ? FTH_BF16 : FTH_F32};
     const struct {
         int v;
         int64_t rows, width;
@@ -228,7 +228,7 @@ static void own_results(product *p) {
 }
 
 static void open_product(product *p, const drawn *d, const char *isa, int threads) {
-    const fth_precision precision = d->real == FTH_BF16 ? FTH_PREC_BF16 : FTH_FP32;
+    const fth_precision precision = d->real == FTH_BF16 ? FTH_PRECISION_BF16 : FTH_PRECISION_FP32;
     *p = (product){.from = d};
     assert_ok(fth_cpu_open_isa(isa, precision, threads, &p->dev));
     fth_graph_init(&p->graph);
@@ -332,11 +332,11 @@ static void products_in_blocks(void **state) {
     const char *on_tiles = has("avx512-plain-amx") ? "avx512-plain-amx" : "plain-amx";
     for (size_t c = 0; c < sizeof products / sizeof *products; c++) {
         drawn d;
-        drawn_init(&d, &products[c], FTH_FP32);
+        drawn_init(&d, &products[c], FTH_PRECISION_FP32);
         try_paths(&d, isas, N_ISAS, last, fp32_threads);
         try_paths(&d, tiles, N_TILES, on_tiles, unit_threads);
         drawn_fini(&d);
-        drawn_init(&d, &products[c], FTH_PREC_BF16);
+        drawn_init(&d, &products[c], FTH_PRECISION_BF16);
         try_paths(&d, isas, N_ISAS, last, two_threads);
         try_paths(&d, units, N_UNITS, on_tiles, unit_threads);
         drawn_fini(&d);
@@ -369,10 +369,10 @@ static void gradients_do_not_depend_on_threads(void **state) {
                                          {"odd columns", 190, 260, 900, FTH_ACT_NONE},
                                          {"chunks of k", 1100, 260, 288, FTH_ACT_NONE}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        for (int i = 0; i < N_ISAS; i++) try_threads(&cases[c], isas[i], FTH_FP32);
+        for (int i = 0; i < N_ISAS; i++) try_threads(&cases[c], isas[i], FTH_PRECISION_FP32);
         for (int i = 0; i < N_TILES && !INSTRUMENTED; i++) {
-            try_threads(&cases[c], tiles[i], FTH_FP32);
-            try_threads(&cases[c], tiles[i], FTH_PREC_BF16);
+            try_threads(&cases[c], tiles[i], FTH_PRECISION_FP32);
+            try_threads(&cases[c], tiles[i], FTH_PRECISION_BF16);
         }
     }
 }

@@ -91,7 +91,7 @@ static void life_of(const fth_graph *g, fth_val v, const fth_plan_spec *spec, in
         for (int k = 0; k < op->n_out; k++) touched |= touches(g, op->out[k], v);
         if (!touched) continue;
         if (*first < 0) *first = i;
-        const int32_t end = i + (fth_runs_aside(op) ? spec->lag : 0);
+        const int32_t end = i + (fth_is_deferrable(op) ? spec->lag : 0);
         if (end > *last) *last = end;
     }
     if (g->value[v].keep) *last = g->n_ops;
@@ -205,19 +205,19 @@ static void check_savings(fth_plan_spec spec) {
             assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
             assert_int_equal(fth_plan_make(&g, &spec, &before), FTH_OK);
             /* norms alone; some attentions too, all of them; some products too, all of them */
-            const fth_thrift all = fth_graph_most_thrift(&g);
-            const fth_thrift how[] = {{0},
-                                      {all.attention / 2, 0},
-                                      {all.attention, 0},
-                                      {all.attention, all.products / 4},
-                                      all};
+            const fth_recompute_counts all = fth_graph_recomputable(&g);
+            const fth_recompute_counts how[] = {{0},
+                                                {all.attention / 2, 0},
+                                                {all.attention, 0},
+                                                {all.attention, all.products / 4},
+                                                all};
             fth_graph_fini(&g);
             /* where a coefficient is learned or there is no norm, norms save nothing */
             const bool saves = strstr("postln preln deepnorm branchnorm b2t", (*id)->id) != NULL;
             int64_t most = saves ? before.bytes * 9 / 10 : before.bytes;
             for (int i = 0; i < 5; i++) {
                 assert_int_equal(fth_model_graph(&m, &what, &g, &out), FTH_OK);
-                assert_int_equal(fth_graph_thrift(&g, how[i]), FTH_OK);
+                assert_int_equal(fth_graph_recompute_values(&g, how[i]), FTH_OK);
                 assert_int_equal(fth_plan_make(&g, &spec, &after), FTH_OK);
                 check_places(&g, &after, &spec);
                 check_producers(&g);

@@ -30,6 +30,7 @@ $2"
 }
 
 "$scripts/check-includes" || fail "wrong includes in src"
+"$scripts/check-names" || fail "names defined twice in src"
 [ ! -f "$here/../src/method/methods.def" ] || "$scripts/check-methods" || fail "methods known by name in src"
 
 # what is allowed
@@ -44,6 +45,9 @@ put method/postln_init.c 'postln-init, see postln'
 put method/dlcl.c 'dlcl-pre dlcl_post'
 "$scripts/check-includes" "$tree" || fail "check-includes refused what is allowed"
 "$scripts/check-methods" "$tree" || fail "check-methods refused what is allowed"
+put data/names.h 'typedef struct fth_batch_item {' '} fth_batch_item;' 'typedef struct fth_later fth_later;' '} fth_plain;'
+put data/names.c 'struct fth_later {' '    struct fth_batch_item item;' '};' 'static fth_plain f(fth_later *l) {'
+"$scripts/check-names" "$tree" || fail "check-names refused what is allowed"
 
 # what is not
 put base/b.c '' '#include "graph/a.h"'
@@ -73,3 +77,10 @@ put method/postln.c 'postln_init'
 expect check-methods 'cli/c.c:2: knows the method postln
 cli/c.c:3: knows the method postln_init
 method/c.h:1: knows the method dlcl_pre'
+
+put cli/names.h 'typedef struct fth_plain {' '} fth_plain;' 'typedef struct fth_textfile {' 'enum fth_batch_item {'
+put data/names_text.h 'typedef struct fth_text_file {'
+expect check-names 'data/names.h:1: type fth_batch_item is also defined in cli/names.h
+data/names.h:2: type fth_batch_item is also defined in cli/names.h
+data/names.h:4: type fth_plain is also defined in cli/names.h
+data/names_text.h: type fth_text_file is spelled like type fth_textfile of cli/names.h'

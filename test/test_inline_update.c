@@ -20,8 +20,11 @@ static void assert_ok(fth_err err) {
 }
 
 static fth_trainer_spec size_of(bool early, int64_t budget) {
-    return (fth_trainer_spec){
-        .src_tokens = 9, .tgt_tokens = 8, .max_len = 9, .memory_budget = budget, .early = early};
+    return (fth_trainer_spec){.src_tokens = 9,
+                              .tgt_tokens = 8,
+                              .max_len = 9,
+                              .memory_budget = budget,
+                              .inline_updates = early};
 }
 
 /* Elements that are updated together, as a GPU asks for it; 0: as the device has it. */
@@ -164,7 +167,7 @@ static void order_is_kept(void) {
             }
             int32_t updates;
             check_order(fth_program_graph(m.trainer.program), &updates);
-            assert_int_equal(updates, m.trainer.early.n);
+            assert_int_equal(updates, m.trainer.inline_updates.n);
             /* qkv, o, fc1, fc2; the decoder's cross q, kv and o */
             assert_int_equal(updates, 6 * 4 + 6 * 7);
             model_case_fini(&m);
@@ -190,7 +193,7 @@ static void gradients_move_together(void **state) {
     int64_t used = 0, early = 0;
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
-        const int64_t grad = fth_early_grad(&m.trainer.early, p->offset);
+        const int64_t grad = fth_inline_updates_grad(&m.trainer.inline_updates, p->offset);
         if (grad < 0) {
             early += fth_param_size(p);
             continue;
@@ -209,10 +212,10 @@ static void gradients_move_together(void **state) {
 static void needs_one_batch_and_no_clipping(void **state) {
     (void)state;
     fth_recipe recipe = {.clip = 0};
-    assert_true(fth_can_update_early(&recipe, 1));
-    assert_false(fth_can_update_early(&recipe, 2));
+    assert_true(fth_can_update_inline(&recipe, 1));
+    assert_false(fth_can_update_inline(&recipe, 2));
     recipe.clip = 1;
-    assert_false(fth_can_update_early(&recipe, 1));
+    assert_false(fth_can_update_inline(&recipe, 1));
     fth_config c = model_case_config("postln", FTH_ENCDEC);
     model_case m;
     open_case(&m, &c, "cpu", true, 0);

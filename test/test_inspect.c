@@ -30,9 +30,9 @@ static void append(const place *p, const char *text) {
     assert_int_equal(fclose(f), 0);
 }
 
-static void poll_view(fth_view *v, bool expect_change) {
+static void poll_view(fth_run_view *v, bool expect_change) {
     bool changed;
-    assert_int_equal(fth_view_poll(v, &changed), FTH_OK);
+    assert_int_equal(fth_run_view_poll(v, &changed), FTH_OK);
     assert_int_equal(changed, expect_change);
 }
 
@@ -183,8 +183,8 @@ static const char *const start_line = "{\"type\":\"start\",\"update\":0,\"parame
 
 static void a_run_that_is_being_written(void **state) {
     const place *p = *state;
-    fth_view v;
-    assert_int_equal(fth_view_init(&v, p->folder), FTH_OK);
+    fth_run_view v;
+    assert_int_equal(fth_run_view_init(&v, p->folder), FTH_OK);
     poll_view(&v, false);
     assert_int_equal(v.state, FTH_VIEW_MISSING);
     assert_non_null(strstr(v.problem, "log.jsonl: cannot open"));
@@ -194,9 +194,9 @@ static void a_run_that_is_being_written(void **state) {
     poll_view(&v, true);
     assert_int_equal(v.state, FTH_VIEW_OPEN);
     assert_string_equal(v.problem, "");
-    assert_string_equal(fth_view_setting(&v, "encoder-layers"), "2");
+    assert_string_equal(fth_run_view_setting(&v, "encoder-layers"), "2");
     assert_int_equal(v.update, 5);
-    assert_int_equal(fth_view_curve(&v, "train.gnorm")->point[0].faults, 1);
+    assert_int_equal(fth_run_view_curve(&v, "train.gnorm")->point[0].faults, 1);
     poll_view(&v, false);
     append(p, "in\",\"update\":10,\"nll_loss\":3}\n{\"type\":\"layers\",\"update\":10,\"stack\":"
               "\"encoder\",\"name\":\"grad_norm\",\"values\":[1,2,3,null]}\n");
@@ -212,13 +212,13 @@ static void a_run_that_is_being_written(void **state) {
     poll_view(&v, true);
     assert_int_equal(v.state, FTH_VIEW_ENDED);
     int64_t at;
-    assert_true(fth_view_best(&v, &at) == 2.5 && at == 10 && fth_view_final(&v) == 2.75);
-    fth_view_fini(&v);
+    assert_true(fth_run_view_best(&v, &at) == 2.5 && at == 10 && fth_run_view_final(&v) == 2.75);
+    fth_run_view_fini(&v);
 }
 
 static void a_resumed_run_forgets_what_is_done_again(void **state) {
     const place *p = *state;
-    fth_view v;
+    fth_run_view v;
     append(p, start_line);
     append(
         p,
@@ -226,32 +226,32 @@ static void a_resumed_run_forgets_what_is_done_again(void **state) {
         "\"nll_loss\":1}\n{\"type\":\"layers\",\"update\":9,\"stack\":\"decoder\",\"name\":\"g\","
         "\"values\":[1,2,3]}\n{\"type\":\"diverged\",\"update\":9}\n{\"type\":\"tr\n"
         "{\"type\":\"start\",\"update\":7}\n{\"type\":\"valid\",\"update\":9,\"nll_loss\":3}\n");
-    assert_int_equal(fth_view_init(&v, p->folder), FTH_OK);
+    assert_int_equal(fth_run_view_init(&v, p->folder), FTH_OK);
     poll_view(&v, true);
     assert_int_equal(v.state, FTH_VIEW_OPEN);
     assert_null(v.end);
-    assert_true(fth_view_best(&v, NULL) == 3);
+    assert_true(fth_run_view_best(&v, NULL) == 3);
     assert_int_equal(v.heat[0].rows, 0);
     assert_int_equal(v.broken, 1);
     assert_int_equal(v.broken_line, 6);
-    fth_view_fini(&v);
+    fth_run_view_fini(&v);
 }
 
 static void a_log_that_is_replaced_is_read_anew(void **state) {
     const place *p = *state;
-    fth_view v;
+    fth_run_view v;
     append(p, start_line);
     append(p, "{\"type\":\"train\",\"update\":5,\"nll_loss\":3.5}\n");
-    assert_int_equal(fth_view_init(&v, p->folder), FTH_OK);
+    assert_int_equal(fth_run_view_init(&v, p->folder), FTH_OK);
     poll_view(&v, true);
     assert_int_equal(unlink(p->file), 0);
     poll_view(&v, true); /* gone is a change */
     assert_int_equal(v.state, FTH_VIEW_MISSING);
     append(p, "{\"type\":\"train\",\"update\":1,\"nll_loss\":9}\n");
     poll_view(&v, true);
-    assert_int_equal(fth_view_curve(&v, "train.nll_loss")->n, 1);
+    assert_int_equal(fth_run_view_curve(&v, "train.nll_loss")->n, 1);
     assert_int_equal(v.update, 1);
-    fth_view_fini(&v);
+    fth_run_view_fini(&v);
 }
 
 static void lines_that_are_wrong_are_counted(void **state) {
@@ -274,7 +274,7 @@ static void lines_that_are_wrong_are_counted(void **state) {
         "{\"type\":\"train\",\"update\":1}x"};
     const place *p = *state;
     size_t n = sizeof lines / sizeof *lines;
-    fth_view v;
+    fth_run_view v;
     append(p, start_line);
     for (size_t i = 0; i < n; i++) {
         append(p, lines[i]);
@@ -282,12 +282,12 @@ static void lines_that_are_wrong_are_counted(void **state) {
     }
     append(p, "{\"type\":\"other\",\"update\":2}\n{\"type\":\"warn\",\"update\":2,\"text\":\"</"
               "script>\"}\n");
-    assert_int_equal(fth_view_init(&v, p->folder), FTH_OK);
+    assert_int_equal(fth_run_view_init(&v, p->folder), FTH_OK);
     poll_view(&v, true);
     assert_int_equal(v.broken, n);
     assert_int_equal(v.broken_line, 2);
     assert_int_equal(v.n_warnings, 1);
-    fth_view_fini(&v);
+    fth_run_view_fini(&v);
 }
 
 static void a_line_without_end_is_bounded(void **state) {
@@ -301,26 +301,27 @@ static void a_line_without_end_is_bounded(void **state) {
     fputs("\n{\"type\":\"train\",\"update\":1,\"loss\":1}\n", f);
     fclose(f);
     free(block);
-    fth_view v;
-    assert_int_equal(fth_view_init(&v, p->folder), FTH_OK);
+    fth_run_view v;
+    assert_int_equal(fth_run_view_init(&v, p->folder), FTH_OK);
     poll_view(&v, true);
     assert_int_equal(v.tail.skipped, 1);
     assert_int_equal(v.update, 1);
-    fth_view_fini(&v);
+    fth_run_view_fini(&v);
 }
 
 /* ---- what the page gets ---- */
 
 static json_t *data_of(const place *p, fth_str *text) {
     const char *folders[] = {p->folder};
-    fth_views views;
+    fth_run_views views;
     bool changed;
     json_t *data;
-    assert_int_equal(fth_views_init(&views, folders, 1), FTH_OK);
-    assert_int_equal(fth_views_poll(&views, &changed), FTH_OK);
-    assert_int_equal(fth_views_json((const fth_view *const *)views.view, 1, false, text), FTH_OK);
+    assert_int_equal(fth_run_views_init(&views, folders, 1), FTH_OK);
+    assert_int_equal(fth_run_views_poll(&views, &changed), FTH_OK);
+    assert_int_equal(fth_run_views_json((const fth_run_view *const *)views.view, 1, false, text),
+                     FTH_OK);
     assert_int_equal(fth_json_parse("data", text->text, text->length, &data), FTH_OK);
-    fth_views_fini(&views);
+    fth_run_views_fini(&views);
     return data;
 }
 
@@ -404,12 +405,12 @@ static void damaged_logs_are_survived(void **state) {
 
 static void wrong_folders_are_refused(void **state) {
     const place *p = *state;
-    fth_views views;
+    fth_run_views views;
     const char *twice[] = {p->folder, p->folder};
-    assert_int_equal(fth_views_init(&views, twice, 2), FTH_USAGE);
+    assert_int_equal(fth_run_views_init(&views, twice, 2), FTH_USAGE);
     append(p, "\n");
     const char *file[] = {p->file};
-    assert_int_equal(fth_views_init(&views, file, 1), FTH_USAGE);
+    assert_int_equal(fth_run_views_init(&views, file, 1), FTH_USAGE);
     assert_non_null(strstr(fth_error_message(), "must be a run folder"));
 }
 

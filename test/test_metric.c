@@ -35,7 +35,7 @@ static const struct {
              {"ref2", GOLDEN "ref2.txt"},
              {"ref3", GOLDEN "ref3.txt"}};
 enum { N_FILES = sizeof files / sizeof *files };
-static fth_textfile lines[N_FILES];
+static fth_text_lines lines[N_FILES];
 
 static int read_all(void **state) {
     json_error_t error;
@@ -46,7 +46,7 @@ static int read_all(void **state) {
         char *data;
         size_t size;
         if (fth_file_read(files[i].path, &data, &size) ||
-            fth_textfile_take(data, size, files[i].path, &lines[i]))
+            fth_text_lines_take(data, size, files[i].path, &lines[i]))
             return fprintf(stderr, "%s\n", fth_error_message());
     }
     return 0;
@@ -54,12 +54,12 @@ static int read_all(void **state) {
 
 static int free_all(void **state) {
     (void)state;
-    for (size_t i = 0; i < N_FILES; i++) fth_textfile_fini(&lines[i]);
+    for (size_t i = 0; i < N_FILES; i++) fth_text_lines_fini(&lines[i]);
     json_decref(expected);
     return 0;
 }
 
-static const fth_textfile *lines_of(const char *name) {
+static const fth_text_lines *lines_of(const char *name) {
     for (size_t i = 0; i < N_FILES; i++)
         if (strcmp(files[i].name, name) == 0) return &lines[i];
     fail_msg("no golden text %s", name);
@@ -88,16 +88,16 @@ static int int_of(const json_t *object, const char *key, int standard) {
 }
 
 /* The corpus of a case; ref is working space. */
-static fth_pairs corpus_of(const json_t *test, const fth_text *ref[3]) {
+static fth_text_pairs corpus_of(const json_t *test, const fth_text *ref[3]) {
     const json_t *refs = json_object_get(test, "refs"), *name;
-    const fth_textfile *hyp = lines_of(text_of(test, "hyp"));
+    const fth_text_lines *hyp = lines_of(text_of(test, "hyp"));
     size_t r;
     json_array_foreach(refs, r, name) {
-        const fth_textfile *l = lines_of(json_string_value(name));
+        const fth_text_lines *l = lines_of(json_string_value(name));
         assert_int_equal(l->n, hyp->n);
         ref[r] = l->line;
     }
-    return (fth_pairs){hyp->line, ref, hyp->n, json_array_size(refs)};
+    return (fth_text_pairs){hyp->line, ref, hyp->n, json_array_size(refs)};
 }
 
 /* Equal to the last digit or two of a double. */
@@ -150,7 +150,8 @@ static options options_of(const json_t *o) {
 }
 
 /* The per-line counts of a case, to be freed. */
-static double *stats_of(const json_t *test, const fth_pairs *c, const options *o, size_t *width) {
+static double *stats_of(const json_t *test, const fth_text_pairs *c, const options *o,
+                        size_t *width) {
     const char *metric = text_of(test, "metric");
     *width = FTH_BLEU_STATS;
     if (strcmp(metric, "chrf") == 0) *width = fth_chrf_width(&o->chrf);
@@ -166,8 +167,8 @@ static double *stats_of(const json_t *test, const fth_pairs *c, const options *o
     return stats;
 }
 
-static void check_bleu(const json_t *test, const fth_pairs *c, const options *o, const double *sums,
-                       fth_str *signature) {
+static void check_bleu(const json_t *test, const fth_text_pairs *c, const options *o,
+                       const double *sums, fth_str *signature) {
     fth_bleu b = fth_bleu_from_stats(sums, &o->bleu), again;
     const json_t *precisions = json_object_get(test, "precisions");
     assert_same(b.score, number_of(test, "score"), "score");
@@ -188,7 +189,7 @@ static void matches_sacrebleu(void **state) {
     json_array_foreach(json_object_get(expected, "sacrebleu"), i, test) {
         const fth_text *ref[3];
         const char *metric = text_of(test, "metric");
-        fth_pairs c = corpus_of(test, ref);
+        fth_text_pairs c = corpus_of(test, ref);
         fth_sig sig = {.n_refs = c.n_refs};
         fth_str signature = {0};
         options o = options_of(json_object_get(test, "options"));
@@ -215,7 +216,7 @@ static fth_text view(const char *text) {
     return (fth_text){text, strlen(text)};
 }
 
-static void check_tiny(const json_t *test, const fth_pairs *c) {
+static void check_tiny(const json_t *test, const fth_text_pairs *c) {
     fth_chrf_options chrf = {.char_order = 6, .beta = 2};
     fth_tercom_options ter = {0};
     double stats[24];
@@ -247,7 +248,7 @@ static void matches_sacrebleu_on_tiny_corpora(void **state) {
         const fth_text *refs[3] = {&ref[0], &ref[1], &ref[2]};
         json_array_foreach(json_object_get(test, "refs"), r, one) ref[r] =
             view(json_string_value(one));
-        check_tiny(test, &(fth_pairs){&hyp, refs, 1, r});
+        check_tiny(test, &(fth_text_pairs){&hyp, refs, 1, r});
     }
     assert_true(i > 15);
 }
@@ -263,7 +264,7 @@ static void matches_rouge_score(void **state) {
     (void)state;
     json_array_foreach(json_object_get(expected, "rouge"), i, test) {
         const fth_text *ref[3];
-        fth_pairs c = corpus_of(test, ref);
+        fth_text_pairs c = corpus_of(test, ref);
         fth_rouge_options o = {flag_of(test, "stem"), text_of(test, "newline")};
         fth_rouge got[FTH_ROUGES];
         assert_int_equal(fth_rouge_corpus(&c, &o, got), FTH_OK);
@@ -291,7 +292,7 @@ static void matches_jiwer(void **state) {
     (void)state;
     json_array_foreach(json_object_get(expected, "error_rates"), i, test) {
         const fth_text *ref[3];
-        fth_pairs c = corpus_of(test, ref);
+        fth_text_pairs c = corpus_of(test, ref);
         fth_wer_options o = {.characters = strcmp(text_of(test, "metric"), "cer") == 0};
         fth_wer w;
         double row[4], *rows = malloc(4 * c.n * sizeof *rows);
@@ -302,7 +303,8 @@ static void matches_jiwer(void **state) {
         for (int k = 0; k < 4; k++) assert_same(row[k], number_of(test, keys[k]), keys[k]);
         for (size_t line = 0; line < c.n; line++) {
             const fth_text *one = &ref[0][line];
-            assert_int_equal(fth_wer_corpus(&(fth_pairs){&c.hyp[line], &one, 1, 1}, &o, &w), 0);
+            assert_int_equal(fth_wer_corpus(&(fth_text_pairs){&c.hyp[line], &one, 1, 1}, &o, &w),
+                             0);
             row_of(&w, rows + 4 * line);
         }
         assert_int_equal(crc_of_rows(rows, c.n, 4), (uint32_t)number_of(test, "rows_crc"));
@@ -326,7 +328,7 @@ static void matches_scikit_learn(void **state) {
             h[k] = (fth_text){hyp + k, 1};
             r[k] = (fth_text){ref + k, 1};
         }
-        assert_int_equal(fth_labels_corpus(&(fth_pairs){h, &refs, n, 1}, &got), FTH_OK);
+        assert_int_equal(fth_labels_corpus(&(fth_text_pairs){h, &refs, n, 1}, &got), FTH_OK);
         assert_same(got.accuracy, number_of(test, "accuracy"), "accuracy");
         assert_near(got.matthews, number_of(test, "matthews"), "matthews");
         free(h);
@@ -352,7 +354,7 @@ static void bootstrap_agrees_with_sacrebleu(void **state) {
         options o = options_of(NULL);
         bool bleu = strcmp(text_of(test, "metric"), "bleu") == 0;
         const fth_text *ref = lines_of("ref1")->line;
-        fth_pairs a = {lines_of("hyp1")->line, &ref, (size_t)number_of(test, "n"), 1}, b = a;
+        fth_text_pairs a = {lines_of("hyp1")->line, &ref, (size_t)number_of(test, "n"), 1}, b = a;
         b.hyp = lines_of("hyp2")->line;
         double *stats[2] = {stats_of(test, &a, &o, &width), stats_of(test, &b, &o, &width)};
         fth_resampling r = {

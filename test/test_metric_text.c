@@ -48,11 +48,11 @@ static size_t size_in(const json_t *object, const char *key) {
 
 /* ---- lines of files */
 
-static fth_err read_text(const char *text, size_t length, fth_textfile *out) {
+static fth_err read_text(const char *text, size_t length, fth_text_lines *out) {
     char *data = malloc(length + 1);
     assert_non_null(data);
     memcpy(data, text, length);
-    return fth_textfile_take(data, length, "some.txt", out);
+    return fth_text_lines_take(data, length, "some.txt", out);
 }
 
 static void cuts_files_into_lines(void **state) {
@@ -74,25 +74,25 @@ static void cuts_files_into_lines(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fth_textfile t;
+        fth_text_lines t;
         assert_int_equal(read_text(cases[i].text, cases[i].length, &t), FTH_OK);
         assert_int_equal(t.n, cases[i].n);
         for (size_t k = 0; k < t.n; k++) {
             assert_int_equal(t.line[k].length, strlen(cases[i].lines[k]));
             assert_memory_equal(t.line[k].text, cases[i].lines[k], t.line[k].length);
         }
-        fth_textfile_fini(&t);
+        fth_text_lines_fini(&t);
     }
 }
 
 static void names_the_line_that_is_not_utf8(void **state) {
-    fth_textfile t;
+    fth_text_lines t;
     (void)state;
     assert_int_equal(read_text("a\nb\n\xc3(\n", 7, &t), FTH_BAD_INPUT);
     assert_non_null(strstr(fth_error_message(), ":3: byte 0xc3 is not UTF-8"));
-    fth_textfile_fini(&t);
+    fth_text_lines_fini(&t);
     assert_int_equal(read_text("\xed\xa0\x80", 3, &t), FTH_BAD_INPUT); /* half a surrogate pair */
-    fth_textfile_fini(&t);
+    fth_text_lines_fini(&t);
 }
 
 /* ---- characters */
@@ -165,11 +165,11 @@ static uint32_t crc_of_tokens(fth_tok kind) {
     fth_tok_work w = {0};
     fth_str joined = {0};
     for (size_t f = 0; f < 2; f++) {
-        fth_textfile t;
+        fth_text_lines t;
         char *data;
         size_t size;
         assert_int_equal(fth_file_read(names[f], &data, &size), FTH_OK);
-        assert_int_equal(fth_textfile_take(data, size, names[f], &t), FTH_OK);
+        assert_int_equal(fth_text_lines_take(data, size, names[f], &t), FTH_OK);
         for (size_t i = 0; i < t.n; i++) {
             fth_text tokens;
             fth_str_clear(&joined);
@@ -178,7 +178,7 @@ static uint32_t crc_of_tokens(fth_tok kind) {
             assert_int_equal(fth_str_add(&joined, "\n", 1), FTH_OK);
             crc = fth_crc32(crc, joined.text, joined.length);
         }
-        fth_textfile_fini(&t);
+        fth_text_lines_fini(&t);
     }
     fth_tok_work_fini(&w);
     fth_str_fini(&joined);

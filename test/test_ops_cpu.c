@@ -38,7 +38,7 @@ static int wrong_cases(const entry *list, int n, fth_precision precision, const 
     enum { MOST = 8 };
     fth_device *ref, *dev[MOST];
     assert_true(n <= MOST);
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_PRECISION_FP32, 1, &ref));
     for (int i = 0; i < n; i++)
         assert_ok(fth_cpu_open_isa(list[i].isa, precision, list[i].threads, &dev[i]));
     int wrong = 0, n_large = 0, at;
@@ -46,7 +46,7 @@ static int wrong_cases(const entry *list, int n, fth_precision precision, const 
     fth_op_case c;
     for (size_t i = 0; fth_op_case_at(i, &c); i++) {
         if (shape && !with_shape(&c, shape)) continue;
-        const double tolerance = precision == FTH_PREC_BF16 ? 2e-2 : 1e-5;
+        const double tolerance = precision == FTH_PRECISION_BF16 ? 2e-2 : 1e-5;
         const int m = c.shape->large ? n_large : n;
         if (!m || fth_harness_compare_all(ref, dev, m, &c, tolerance, FTH_TAIL_KEPT, &at) == FTH_OK)
             continue;
@@ -72,12 +72,12 @@ static void kernels_agree_with_ref(fth_precision precision) {
 
 static void fp32_agrees_with_ref(void **state) {
     (void)state;
-    kernels_agree_with_ref(FTH_FP32);
+    kernels_agree_with_ref(FTH_PRECISION_FP32);
 }
 
 static void bf16_agrees_with_ref(void **state) {
     (void)state;
-    kernels_agree_with_ref(FTH_PREC_BF16);
+    kernels_agree_with_ref(FTH_PRECISION_BF16);
 }
 
 static int list_units(entry list[N_UNITS]) {
@@ -91,7 +91,7 @@ static void units_of_bf16_agree_with_ref(void **state) {
     (void)state;
     entry list[N_UNITS];
     const int n = list_units(list);
-    assert_int_equal(wrong_cases(list, n, FTH_PREC_BF16, NULL), 0);
+    assert_int_equal(wrong_cases(list, n, FTH_PRECISION_BF16, NULL), 0);
 }
 
 /* Sentences that fill tiles are read where they lie. */
@@ -100,7 +100,7 @@ static void attention_of_whole_tiles(void **state) {
     static const fth_shape whole = {"whole tiles", 3, {32, 16, 7}, {48, 32, 16}, 128, 2, 16, 9, 0};
     entry list[N_UNITS];
     const int n = list_units(list);
-    assert_int_equal(wrong_cases(list, n, FTH_PREC_BF16, &whole), 0);
+    assert_int_equal(wrong_cases(list, n, FTH_PRECISION_BF16, &whole), 0);
 }
 
 /* Queries whose sentence has nothing on the other side see nothing, and give nothing. */
@@ -111,8 +111,8 @@ static void attention_without_keys(void **state) {
     int n = 0;
     for (int i = 0; i < N_ISAS; i++)
         if (has(isas[i])) list[n++] = (entry){isas[i], 2, true};
-    assert_int_equal(wrong_cases(list, n, FTH_FP32, &empty), 0);
-    assert_int_equal(wrong_cases(list, n, FTH_PREC_BF16, &empty), 0);
+    assert_int_equal(wrong_cases(list, n, FTH_PRECISION_FP32, &empty), 0);
+    assert_int_equal(wrong_cases(list, n, FTH_PRECISION_BF16, &empty), 0);
 }
 
 /* ---- opening, memory ---- */
@@ -120,7 +120,7 @@ static void attention_without_keys(void **state) {
 static void memory_is_zeroed(void **state) {
     (void)state;
     fth_device *dev;
-    assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_FP32, 2, &dev));
+    assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_PRECISION_FP32, 2, &dev));
     static const int64_t sizes[] = {1, 100, 4096, (1 << 20) + 5, (9 << 20) + 1};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         unsigned char *data;
@@ -143,8 +143,8 @@ static void memory_is_zeroed(void **state) {
 static void wrong_wishes_are_refused(void **state) {
     (void)state;
     fth_device *dev;
-    assert_int_equal(fth_cpu_open_isa(NULL, FTH_FP32, 0, &dev), FTH_USAGE);
-    assert_int_equal(fth_cpu_open_isa("sse9", FTH_FP32, 1, &dev), FTH_USAGE);
+    assert_int_equal(fth_cpu_open_isa(NULL, FTH_PRECISION_FP32, 0, &dev), FTH_USAGE);
+    assert_int_equal(fth_cpu_open_isa("sse9", FTH_PRECISION_FP32, 1, &dev), FTH_USAGE);
     assert_non_null(strstr(fth_error_message(), "sse9"));
 }
 
@@ -152,16 +152,16 @@ static void wrong_wishes_are_refused(void **state) {
 static void the_faster_unit_is_chosen(void **state) {
     (void)state;
     fth_cpu_choice best;
-    assert_ok(fth_cpu_choose(NULL, FTH_PREC_BF16, &best));
-    if (!fth_unit_present(FTH_UNIT_AVX512)) {
+    assert_ok(fth_cpu_choose(NULL, FTH_PRECISION_BF16, &best));
+    if (!fth_cpu_unit_present(FTH_UNIT_AVX512)) {
         assert_null(best.pairs);
         return;
     }
-    assert_true(fth_unit_outruns(FTH_UNIT_AVX512, FTH_UNIT_PLAIN));
-    assert_false(fth_unit_outruns(FTH_UNIT_PLAIN, FTH_UNIT_AVX512));
+    assert_true(fth_cpu_unit_outruns(FTH_UNIT_AVX512, FTH_UNIT_PLAIN));
+    assert_false(fth_cpu_unit_outruns(FTH_UNIT_PLAIN, FTH_UNIT_AVX512));
     const bool pay =
-        fth_unit_present(FTH_UNIT_BF16) && fth_unit_outruns(FTH_UNIT_BF16, FTH_UNIT_AVX512);
-    if (fth_unit_present(FTH_UNIT_AMX))
+        fth_cpu_unit_present(FTH_UNIT_BF16) && fth_cpu_unit_outruns(FTH_UNIT_BF16, FTH_UNIT_AVX512);
+    if (fth_cpu_unit_present(FTH_UNIT_AMX))
         assert_string_equal(best.pairs->name, "amx");
     else if (pay)
         assert_string_equal(best.pairs->name, "avx512-bf16");

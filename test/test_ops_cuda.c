@@ -30,14 +30,14 @@ static fth_device *open_gpu(fth_precision precision) {
 
 static fth_device *open_ref(void) {
     fth_device *ref = NULL;
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &ref));
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_PRECISION_FP32, 1, &ref));
     return ref;
 }
 
 /* ---- operations ---- */
 
 static double tolerance_of(fth_precision precision) {
-    return precision == FTH_FP32 ? 1e-5 : 2e-2;
+    return precision == FTH_PRECISION_FP32 ? 1e-5 : 2e-2;
 }
 
 static void kernels_agree_with_ref(fth_precision precision) {
@@ -59,12 +59,12 @@ static void kernels_agree_with_ref(fth_precision precision) {
 
 static void fp32_agrees_with_ref(void **state) {
     (void)state;
-    kernels_agree_with_ref(FTH_FP32);
+    kernels_agree_with_ref(FTH_PRECISION_FP32);
 }
 
 static void bf16_agrees_with_ref(void **state) {
     (void)state;
-    kernels_agree_with_ref(FTH_PREC_BF16);
+    kernels_agree_with_ref(FTH_PRECISION_BF16);
 }
 
 /* Joins choose their kernel by the width of a row, and a warp of the backward fetches its next row
@@ -80,7 +80,8 @@ static void joins_of_all_widths_agree_with_ref(void **state) {
         {"width 1026", 2, {9, 17}, {18, 5}, 1026, 2, 8, 9, false},
         {"width 4096", 2, {9, 17}, {18, 5}, 4096, 2, 8, 9, false},
     };
-    for (fth_precision precision = FTH_FP32; precision <= FTH_PREC_BF16; precision++) {
+    for (fth_precision precision = FTH_PRECISION_FP32; precision <= FTH_PRECISION_BF16;
+         precision++) {
         fth_device *dev = open_gpu(precision);
         fth_device *ref = open_ref();
         int wrong = 0;
@@ -168,8 +169,8 @@ static int compare_together(fth_device *host, fth_device *dev, const fth_op_case
 /* Programs whose names begin so, in each shape. ref would take minutes for them: device cpu is what is
  * right. */
 static void compare_programs(const char *name, const fth_shape *shapes, size_t n) {
-    fth_device *dev = open_gpu(FTH_PREC_BF16), *host = NULL;
-    assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_FP32, 2, &host));
+    fth_device *dev = open_gpu(FTH_PRECISION_BF16), *host = NULL;
+    assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_PRECISION_FP32, 2, &host));
     int wrong = 0;
     fth_op_case c;
     for (size_t i = 0; fth_op_case_at(i, &c); i++) {
@@ -230,7 +231,7 @@ static const char *wrong_tail(const fth_trial *t, const fth_op *op, double *cons
 
 static void tails_do_no_harm(void **state) {
     (void)state;
-    fth_device *dev = open_gpu(FTH_PREC_BF16);
+    fth_device *dev = open_gpu(FTH_PRECISION_BF16);
     int wrong = 0;
     fth_op_case c;
     fth_trial *t = test_malloc(sizeof *t);
@@ -335,7 +336,7 @@ static void adam_agrees_with_ref(void **state) {
                            .range = ranges,
                            .n_ranges = 3};
     for (int bf16 = 0; bf16 < 2; bf16++) {
-        fth_device *dev = open_gpu(bf16 ? FTH_PREC_BF16 : FTH_FP32);
+        fth_device *dev = open_gpu(bf16 ? FTH_PRECISION_BF16 : FTH_PRECISION_FP32);
         fth_device *ref = open_ref();
         fth_arenas a = {.n = N, .grads = N}, b = {.n = N, .grads = N};
         fill(dev, ref, 1, false, &a.master, &b.master);
@@ -365,7 +366,7 @@ static void adam_agrees_with_ref(void **state) {
 
 static void sums_of_squares(void **state) {
     (void)state;
-    fth_device *dev = open_gpu(FTH_FP32);
+    fth_device *dev = open_gpu(FTH_PRECISION_FP32);
     fth_device *ref = open_ref();
     void *x, *wide;
     fill(dev, ref, 9, false, &x, &wide);
@@ -387,7 +388,7 @@ static void sums_of_squares(void **state) {
 
 static void memory_is_zeroed(void **state) {
     (void)state;
-    fth_device *dev = open_gpu(FTH_FP32);
+    fth_device *dev = open_gpu(FTH_PRECISION_FP32);
     enum { BYTES = (9 << 20) + 1 };
     unsigned char *host = test_malloc(BYTES);
     for (int round = 0; round < 2; round++) { /* the second finds what the first left behind */

@@ -19,7 +19,7 @@ static void assert_ok(fth_err err) {
 
 /* A device over ref's memory with another table or other dtypes. */
 static fth_device device(const fth_backend *backend, fth_dtype real, fth_dtype full) {
-    return (fth_device){backend, FTH_FP32, 1, real, full};
+    return (fth_device){backend, FTH_PRECISION_FP32, 1, real, full};
 }
 
 static void gradients_match_differences(void **state) {
@@ -54,8 +54,8 @@ static void every_kind_has_a_case(void **state) {
         if (!seen[k]) fail_msg("%s has no case in op_cases.c", fth_kind_name((fth_kind)k));
         /* generation, updates and watching: never differentiated */
         const bool plain = k == FTH_KIND_attention_cached || k == FTH_KIND_top ||
-                           k == FTH_KIND_update || k == FTH_KIND_watch ||
-                           k == FTH_KIND_watch_positions || k == FTH_KIND_watch_entropy;
+                           k == FTH_KIND_update || k == FTH_KIND_gauge ||
+                           k == FTH_KIND_gauge_positions || k == FTH_KIND_gauge_entropy;
         if (!differentiated[k] && !plain)
             fail_msg("no gradient goes through %s in op_cases.c", fth_kind_name((fth_kind)k));
     }

@@ -344,7 +344,7 @@ static void adam_is_fairseqs(void **state) {
     (void)state;
     enum { N = 6, UPDATES = 4 };
     fth_device *dev = NULL;
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &dev));
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_PRECISION_FP32, 1, &dev));
     double theta[N], grad[N], m[N] = {0}, v[N] = {0};
     double want_theta[N], want_m[N] = {0}, want_v[N] = {0};
     for (int i = 0; i < N; i++) theta[i] = want_theta[i] = (float)(0.1 * (i + 1));
@@ -377,7 +377,7 @@ static void adam_is_fairseqs(void **state) {
 
 static void first_update_goes_by_the_sign(void **state) {
     (void)state;
-    fth_device dev = {fth_backend_ref(), FTH_FP32, 1, FTH_F64, FTH_F64};
+    fth_device dev = {fth_backend_ref(), FTH_PRECISION_FP32, 1, FTH_F64, FTH_F64};
     double theta[] = {1, 1}, grad[] = {1e-3, -70}, m[2] = {0}, v[2] = {0};
     const fth_adam_range all = {0, 2, 0, 1};
     const fth_arenas arenas = {2, theta, theta, grad, m, v, 2};
@@ -390,9 +390,9 @@ static void memory_and_arenas(void **state) {
     (void)state;
     const fth_backend *ref = fth_backend_ref();
     fth_device *dev = NULL;
-    assert_int_equal(ref->open(ref, FTH_PREC_BF16, 1, &dev), FTH_USAGE);
+    assert_int_equal(ref->open(ref, FTH_PRECISION_BF16, 1, &dev), FTH_USAGE);
     assert_non_null(strstr(fth_error_message(), "bf16"));
-    assert_ok(ref->open(ref, FTH_FP32, 8, &dev));
+    assert_ok(ref->open(ref, FTH_PRECISION_FP32, 8, &dev));
     int64_t free_bytes = 0, total = 0;
     assert_ok(ref->memory(dev, &free_bytes, &total));
     assert_true(free_bytes > 0 && free_bytes <= total);

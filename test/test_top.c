@@ -212,7 +212,7 @@ static void check_device(const char *name, fth_device *dev, fth_tail tail) {
 static void on_ref(void **state) {
     (void)state;
     fth_device *dev = NULL;
-    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_FP32, 1, &dev));
+    assert_ok(fth_backend_ref()->open(fth_backend_ref(), FTH_PRECISION_FP32, 1, &dev));
     check_device("ref", dev, FTH_TAIL_KEPT);
 }
 
@@ -221,7 +221,7 @@ static void on_cpu(void **state) {
     static const char *const isas[] = {"plain", "avx2", "avx512"};
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
         for (int threads = 1; threads <= 3; threads++) {
-            const fth_precision precision = threads == 2 ? FTH_PREC_BF16 : FTH_FP32;
+            const fth_precision precision = threads == 2 ? FTH_PRECISION_BF16 : FTH_PRECISION_FP32;
             fth_device *dev = NULL;
             if (fth_cpu_open_isa(isas[i], precision, threads, &dev) != FTH_OK) continue;
             check_device(isas[i], dev, FTH_TAIL_KEPT);
@@ -234,7 +234,7 @@ static void on_cuda(void **state) {
     for (int bf16 = 0; bf16 < 2; bf16++) {
         const fth_backend *cuda = fth_backend_cuda();
         fth_device *dev = NULL;
-        assert_ok(cuda->open(cuda, bf16 ? FTH_PREC_BF16 : FTH_FP32, 1, &dev));
+        assert_ok(cuda->open(cuda, bf16 ? FTH_PRECISION_BF16 : FTH_PRECISION_FP32, 1, &dev));
         check_device(bf16 ? "cuda bf16" : "cuda", dev, FTH_TAIL_FREE);
     }
 }

@@ -190,11 +190,11 @@ static void the_terminal(void **state) {
         "5]}\n";
     assert_int_equal(fth_file_write(path, log, strlen(log)), FTH_OK);
     const char *folders[] = {folder, "/tmp/fathom-no-such-run"};
-    fth_views views;
+    fth_run_views views;
     bool changed;
     fth_str text = {0};
-    assert_int_equal(fth_views_init(&views, folders, 2), FTH_OK);
-    assert_int_equal(fth_views_poll(&views, &changed), FTH_OK);
+    assert_int_equal(fth_run_views_init(&views, folders, 2), FTH_OK);
+    assert_int_equal(fth_run_views_poll(&views, &changed), FTH_OK);
     fth_terminal t = {.columns = 110, .rows = 24, .quantity = ""};
     assert_int_equal(fth_terminal_draw(&t, &views, &text), FTH_OK);
     assert_non_null(strstr(text.text, "update 20 of 20, loss 2, best valid 2.5000"));
@@ -208,7 +208,7 @@ static void the_terminal(void **state) {
     assert_int_equal(fth_terminal_draw(&t, &views, &text), FTH_OK); /* too small a screen */
     assert_non_null(strstr(text.text, "no run has logged none"));
     fth_str_fini(&text);
-    fth_views_fini(&views);
+    fth_run_views_fini(&views);
     fth_remove_tree(folder);
 }
 

@@ -14,7 +14,7 @@ static inline size_t fth_dtype_size(fth_dtype t) {
     return t == FTH_F64 ? 8 : t == FTH_F32 ? 4 : t == FTH_BF16 ? 2 : 1;
 }
 
-typedef enum fth_precision { FTH_FP32, FTH_PREC_BF16 } fth_precision;
+typedef enum fth_precision { FTH_PRECISION_FP32, FTH_PRECISION_BF16 } fth_precision;
 
 typedef struct fth_backend fth_backend;
 
@@ -143,7 +143,7 @@ struct fth_backend {
     int64_t update_together;
     /* Outputs of layer norms are made again for the backward in any case: where that takes no longer
      * than writing and reading them. */
-    bool norms_again;
+    bool recompute_norms;
     /* A training keeps no copy of the weights in the type of activations: kernels take the parameters
      * themselves and round them. */
     bool rounds_weights;

@@ -145,7 +145,7 @@ static bool has_backward(const fth_graph *g) {
 fth_plan_spec fth_program_plan_spec(const fth_device *dev, const int64_t capacity[FTH_N_EXTENTS]) {
     fth_plan_spec spec = {.real_size = fth_dtype_size(dev->real),
                           .full_size = fth_dtype_size(dev->full),
-                          .norms_again = dev->backend->norms_again,
+                          .recompute_norms = dev->backend->recompute_norms,
                           .lag = dev->backend->lag,
                           .joined = dev->backend->joined};
     memcpy(spec.capacity, capacity, sizeof spec.capacity);
@@ -155,14 +155,15 @@ fth_plan_spec fth_program_plan_spec(const fth_device *dev, const int64_t capacit
 static fth_err make_plan(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
     fth_plan_spec plan = fth_program_plan_spec(dev, spec->capacity);
-    plan.norms_again &= has_backward(&p->graph);
+    plan.recompute_norms &= has_backward(&p->graph);
     p->exec.scratch_bytes = largest_scratch(dev, &p->graph, spec->capacity);
-    if (spec->budget <= 0 && !plan.norms_again) return fth_plan_make(&p->graph, &plan, &p->plan);
+    if (spec->budget <= 0 && !plan.recompute_norms)
+        return fth_plan_make(&p->graph, &plan, &p->plan);
     int64_t left = INT64_MAX;
     if (spec->budget > 0) left = spec->budget - p->exec.scratch_bytes - owned_bytes(dev, &p->graph);
     if (spec->budget > 0 && spec->lender) {
         left = spec->lender->plan.bytes; /* what it has costs nothing */
-        fth_watch_in_line(&p->graph);    /* and suffices so */
+        fth_gauge_in_line(&p->graph);    /* and suffices so */
     }
     return fth_plan_within(&p->graph, &plan, left, &p->plan, &p->recomputed);
 }

@@ -47,7 +47,7 @@ static void visit_group(void *context, const char *folder, bool newer) {
     least->free = smaller(least->free, larger(limit - held, 0));
 }
 
-fth_err fth_memory_under(const char *root, int64_t *free_bytes, int64_t *total_bytes) {
+fth_err fth_machine_memory_under(const char *root, int64_t *free_bytes, int64_t *total_bytes) {
     char folder[4096];
     snprintf(folder, sizeof folder, "%s/proc", root);
     const int64_t available = number_after(folder, "meminfo", "MemAvailable:");

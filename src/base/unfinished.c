@@ -30,11 +30,11 @@ typedef struct entry {
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static entry *newest;
 
-void fth_scratch_lock(void) {
+void fth_unfinished_lock(void) {
     pthread_mutex_lock(&mutex);
 }
 
-void fth_scratch_unlock(void) {
+void fth_unfinished_unlock(void) {
     pthread_mutex_unlock(&mutex);
 }
 
@@ -44,30 +44,30 @@ static fth_err hold(const char *path, size_t had) {
     if (!e) return fth_fail(FTH_NO_MEMORY, "%s: no memory for its name", path);
     e->had = had;
     memcpy(e->path, path, length + 1);
-    fth_scratch_lock();
+    fth_unfinished_lock();
     e->next = newest;
     newest = e;
-    fth_scratch_unlock();
+    fth_unfinished_unlock();
     return FTH_OK;
 }
 
-fth_err fth_scratch_hold(const char *path) {
+fth_err fth_unfinished_hold(const char *path) {
     return hold(path, WHOLE);
 }
 
 /* Takes the newest entry of that kind and name out of the list; NULL: there is none. */
 static entry *take(const char *path, int whole) {
-    fth_scratch_lock();
+    fth_unfinished_lock();
     entry **at = &newest;
     while (*at && (((*at)->had == WHOLE) != whole || strcmp((*at)->path, path) != 0))
         at = &(*at)->next;
     entry *e = *at;
     if (e) *at = e->next;
-    fth_scratch_unlock();
+    fth_unfinished_unlock();
     return e;
 }
 
-void fth_scratch_drop(const char *path) {
+void fth_unfinished_drop(const char *path) {
     if (path) free(take(path, 1));
 }
 
@@ -99,22 +99,23 @@ static fth_err put_in_place(const char *temp, const char *path, const char *old,
     return replace_in_two_steps(temp, path, old);
 }
 
-fth_err fth_scratch_commit(char **temp, const char *path, const char *old, char **waste) {
+fth_err fth_unfinished_commit(char **temp, const char *path, const char *old, char **replaced) {
     const char *left;
-    *waste = NULL;
-    fth_scratch_lock();
+    *replaced = NULL;
+    fth_unfinished_lock();
     fth_err err = put_in_place(*temp, path, old, &left);
     if (err == FTH_OK && left == *temp) {
-        *waste = *temp;
+        *replaced = *temp;
         *temp = NULL;
     } else if (err == FTH_OK) {
-        if (left && !(*waste = strdup(left))) err = fth_fail(FTH_NO_MEMORY, "%s: no memory", path);
-        if (*waste) err = fth_scratch_hold(*waste);
-        fth_scratch_drop(*temp);
+        if (left && !(*replaced = strdup(left)))
+            err = fth_fail(FTH_NO_MEMORY, "%s: no memory", path);
+        if (*replaced) err = fth_unfinished_hold(*replaced);
+        fth_unfinished_drop(*temp);
         free(*temp);
         *temp = NULL;
     }
-    fth_scratch_unlock();
+    fth_unfinished_unlock();
     return err;
 }
 
@@ -136,7 +137,7 @@ static void remove_whole(const char *path) {
         if (fth_remove_tree(path) == FTH_OK) return;
 }
 
-void fth_scratch_remove(void) {
+void fth_unfinished_remove(void) {
     for (entry *e = newest; e; e = e->next) {
         if (e->had == WHOLE)
             remove_whole(e->path);
@@ -147,14 +148,14 @@ void fth_scratch_remove(void) {
 
 /* ---- what others have left ---- */
 
-int fth_scratch_claim(int fd, const char *path) {
+int fth_unfinished_claim(int fd, const char *path) {
     struct stat ours, named;
     (void)flock(fd, LOCK_EX | LOCK_NB);
     return fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_dev == named.st_dev &&
            ours.st_ino == named.st_ino;
 }
 
-fth_err fth_scratch_clear(const char *path) {
+fth_err fth_unfinished_clear(const char *path) {
     /* a pipe that somebody has called so must not be waited for */
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return FTH_OK;
@@ -176,7 +177,7 @@ static int is_temporary(const char *label, const char *name) {
     return isdigit((unsigned char)*at) && at[strspn(at, "0123456789-")] == '\0';
 }
 
-fth_err fth_scratch_sweep(const char *folder, const char *name) {
+fth_err fth_unfinished_sweep(const char *folder, const char *name) {
     DIR *dir = opendir(folder);
     if (!dir && errno == ENOENT) return FTH_OK;
     if (!dir) return fth_fail(FTH_IO, "%s: cannot read the folder: %s", folder, strerror(errno));
@@ -184,7 +185,7 @@ fth_err fth_scratch_sweep(const char *folder, const char *name) {
     for (struct dirent *e; !err && (e = readdir(dir));) {
         if (!is_temporary(e->d_name, name)) continue;
         char *path = fth_strdup_printf("%s/%s", folder, e->d_name);
-        err = path ? fth_scratch_clear(path) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+        err = path ? fth_unfinished_clear(path) : fth_fail(FTH_NO_MEMORY, "no memory for a name");
         free(path);
     }
     closedir(dir);

@@ -32,7 +32,7 @@ static char *folder_of(const char *path, const char **name) {
 static void sweep(const char *path) {
     const char *name;
     char *folder = folder_of(path, &name);
-    if (folder) (void)fth_scratch_sweep(folder, name);
+    if (folder) (void)fth_unfinished_sweep(folder, name);
     free(folder);
 }
 
@@ -43,13 +43,13 @@ static fth_err open_temp(fth_writer *w) {
     for (int attempt = 0; attempt < 100 && reason == EEXIST; attempt++) {
         w->temp = fth_strdup_printf("%s.tmp-%ld-%d", w->path, (long)getpid(), attempt);
         if (!w->temp) return fth_fail(FTH_NO_MEMORY, "%s: no memory for a temporary name", w->path);
-        FTH_TRY(fth_scratch_hold(w->temp));
+        FTH_TRY(fth_unfinished_hold(w->temp));
         w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0 && fth_scratch_claim(w->fd, w->temp)) return FTH_OK;
+        if (w->fd >= 0 && fth_unfinished_claim(w->fd, w->temp)) return FTH_OK;
         reason = w->fd < 0 ? errno : EEXIST;
         if (w->fd >= 0) close(w->fd);
         w->fd = -1;
-        fth_scratch_drop(w->temp);
+        fth_unfinished_drop(w->temp);
         free(w->temp);
         w->temp = NULL;
     }
@@ -128,7 +128,7 @@ fth_err fth_writer_commit(fth_writer *w) {
     if (w->temp && fsync(w->fd) != 0) return fail_write(w->path);
     if (w->temp && rename(w->temp, w->path) != 0) return fail_write(w->path);
     const bool named = w->temp;
-    fth_scratch_drop(w->temp);
+    fth_unfinished_drop(w->temp);
     free(w->temp);
     w->temp = NULL;
     const int closed = close(w->fd);
@@ -140,7 +140,7 @@ fth_err fth_writer_commit(fth_writer *w) {
 void fth_writer_fini(fth_writer *w) {
     if (w->path && w->fd >= 0) close(w->fd);
     if (w->temp) unlink(w->temp);
-    fth_scratch_drop(w->temp);
+    fth_unfinished_drop(w->temp);
     free(w->temp);
     free(w->path);
     free(w->held);

@@ -19,7 +19,7 @@ static const fth_product_shape usual[] = {{1024, 512, 512},  {1024, 512, 1536}, 
 /* A way to compute products; unit: the one whose peak it is measured by. */
 typedef struct path {
     const char *isa, *numbers;
-    fth_unit unit;
+    fth_cpu_unit unit;
 } path;
 
 static const path paths[] = {
@@ -42,10 +42,10 @@ static bool is_wanted(const path *way, const char *name) {
            fth_product_path_present(way->isa);
 }
 
-static bool is_unit_wanted(fth_unit unit, const char *name) {
-    if (strcmp(name, "all") == 0) return fth_unit_present(unit);
+static bool is_unit_wanted(fth_cpu_unit unit, const char *name) {
+    if (strcmp(name, "all") == 0) return fth_cpu_unit_present(unit);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-        if (paths[i].unit == unit && is_wanted(&paths[i], name)) return fth_unit_present(unit);
+        if (paths[i].unit == unit && is_wanted(&paths[i], name)) return fth_cpu_unit_present(unit);
     return false;
 }
 
@@ -67,14 +67,15 @@ static fth_err print_peaks(const char *name, int threads, bool json, double peak
         printf("peaks of %d thread%s, in G operations/s:\n", threads, threads == 1 ? "" : "s");
     const char *comma = "";
     for (int u = 0; u < FTH_N_UNITS; u++) {
-        const bool wanted = is_unit_wanted((fth_unit)u, name);
-        if (wanted) FTH_TRY(fth_unit_peak((fth_unit)u, threads, &peaks[u]));
+        const bool wanted = is_unit_wanted((fth_cpu_unit)u, name);
+        if (wanted) FTH_TRY(fth_cpu_unit_peak((fth_cpu_unit)u, threads, &peaks[u]));
         if (json && wanted)
             printf("%s{\"unit\": \"%s\", \"numbers\": \"%s\", \"gops\": %.6g}", comma,
-                   fth_unit_name((fth_unit)u), fth_unit_numbers((fth_unit)u), peaks[u] / 1e9);
-        else if (wanted)
-            printf("  %-12s %s %8.1f\n", fth_unit_name((fth_unit)u), fth_unit_numbers((fth_unit)u),
+                   fth_cpu_unit_name((fth_cpu_unit)u), fth_cpu_unit_numbers((fth_cpu_unit)u),
                    peaks[u] / 1e9);
+        else if (wanted)
+            printf("  %-12s %s %8.1f\n", fth_cpu_unit_name((fth_cpu_unit)u),
+                   fth_cpu_unit_numbers((fth_cpu_unit)u), peaks[u] / 1e9);
         if (wanted) comma = ", ";
     }
     return FTH_OK;

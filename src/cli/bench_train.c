@@ -52,7 +52,7 @@ static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *reci
                              .tgt_tokens = tgt,
                              .max_len = b->o->sentence_length,
                              .memory_budget = (int64_t)b->o->memory_budget,
-                             .early = fth_can_update_early(recipe, 1)};
+                             .inline_updates = fth_can_update_inline(recipe, 1)};
     FTH_TRY(fth_trainer_init(&b->trainer, &b->model, b->device, recipe, &size));
     if (b->o->telemetry) FTH_TRY(fth_telemetry_new(&b->trainer, &size, &b->telemetry));
     FTH_TRY(fth_trainer_draw(&b->trainer, 1));

@@ -28,8 +28,8 @@ static void *wait_for_signal(void *pipe_end) {
     while ((got = read(from, &number, 1)) < 0 && errno == EINTR) {
     }
     if (got != 1) return NULL;
-    fth_scratch_lock();
-    fth_scratch_remove();
+    fth_unfinished_lock();
+    fth_unfinished_remove();
     signal(number, SIG_DFL);
     kill(getpid(), number);
     for (;;) pause();

@@ -200,7 +200,7 @@ static fth_err find_set(call *c) {
     c->batch = fth_strdup_printf("%s.probe-set-%ld.tmp", o->out, (long)getpid());
     c->temporary = true;
     if (!c->batch) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
-    FTH_TRY(fth_scratch_hold(c->batch));
+    FTH_TRY(fth_unfinished_hold(c->batch));
     return draw(c);
 }
 
@@ -382,7 +382,7 @@ fth_err fth_verb_probe(int argc, char **argv) {
         err = fth_analysis_find(parsed.positionals[0], &c.what);
         if (err == FTH_OK) err = probe(&c, &device, fth_option_was_set(groups, 2, "update"));
         if (c.temporary && c.batch) unlink(c.batch);
-        fth_scratch_drop(c.batch);
+        fth_unfinished_drop(c.batch);
         fth_new_dirs_fini(&c.made);
         free(c.batch);
         fth_table_fini(&c.table);

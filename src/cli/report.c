@@ -21,10 +21,10 @@ static fth_err write_out(const report_options *o, const fth_str *text) {
 }
 
 /* A run of which nothing can be shown is said here too, since nobody may look at the page. */
-static int tell_problems(const fth_views *views) {
+static int tell_problems(const fth_run_views *views) {
     int shown = 0;
     for (int i = 0; i < views->n; i++) {
-        const fth_view *v = views->view[i];
+        const fth_run_view *v = views->view[i];
         if (v->problem[0]) fprintf(stderr, "fathom: %s\n", v->problem);
         if (v->broken)
             fprintf(stderr, "fathom: %s/log.jsonl: %lld lines left out; the first, line %lld: %s\n",
@@ -35,18 +35,18 @@ static int tell_problems(const fth_views *views) {
 }
 
 static fth_err report(const report_options *o, const fth_parsed *parsed) {
-    fth_views views = {0};
+    fth_run_views views = {0};
     fth_str data = {0}, page = {0};
     bool changed;
-    fth_err err = fth_views_init(&views, parsed->positionals, (int)parsed->n_positionals);
-    if (err == FTH_OK) err = fth_views_poll(&views, &changed);
+    fth_err err = fth_run_views_init(&views, parsed->positionals, (int)parsed->n_positionals);
+    if (err == FTH_OK) err = fth_run_views_poll(&views, &changed);
     if (err == FTH_OK && tell_problems(&views) == 0)
         err = fth_fail(FTH_NOT_FOUND,
                        "%s: %s has a log.jsonl that can be read; a run folder is "
                        "what fathom train --save-dir names",
                        parsed->positionals[0], views.n > 1 ? "none of the runs" : "no run folder");
     if (err == FTH_OK)
-        err = fth_views_json((const fth_view *const *)views.view, views.n, false, &data);
+        err = fth_run_views_json((const fth_run_view *const *)views.view, views.n, false, &data);
     if (err == FTH_OK && !o->json) err = fth_page(&data, &page);
     if (err == FTH_OK) err = write_out(o, o->json ? &data : &page);
     if (err == FTH_OK && strcmp(o->out, "-") != 0)
@@ -54,7 +54,7 @@ static fth_err report(const report_options *o, const fth_parsed *parsed) {
                 ((o->json ? &data : &page)->length + 1023) / 1024);
     fth_str_fini(&data);
     fth_str_fini(&page);
-    fth_views_fini(&views);
+    fth_run_views_fini(&views);
     return err;
 }
 

@@ -105,9 +105,9 @@ typedef struct scoring {
     fth_wer_options wer;
     fth_sig sig;
     fth_str signature;
-    fth_textfile *refs, *hyps; /* [n_refs], [n_hyps] */
-    const fth_text **ref;      /* [n_refs] their lines */
-    result *results;           /* [n_hyps] */
+    fth_text_lines *refs, *hyps; /* [n_refs], [n_hyps] */
+    const fth_text **ref;        /* [n_refs] their lines */
+    result *results;             /* [n_hyps] */
     size_t n_refs, n_hyps, n;
 } scoring;
 
@@ -116,9 +116,9 @@ typedef struct metric {
     bool many_refs;
     /* Metrics that are a function of summed counts have these four, the others have compute. */
     size_t (*width)(const scoring *s);
-    fth_err (*stats)(const scoring *s, const fth_pairs *c, double *stats);
+    fth_err (*stats)(const scoring *s, const fth_text_pairs *c, double *stats);
     double (*from_stats)(const double *sums, const void *scoring);
-    fth_err (*compute)(const scoring *s, const fth_pairs *c, result *r);
+    fth_err (*compute)(const scoring *s, const fth_text_pairs *c, result *r);
     fth_err (*sign)(const scoring *s, fth_str *out);
     fth_err (*line)(const scoring *s, const result *r, fth_str *out); /* after the score */
     int (*fields)(const scoring *s, const result *r, json_t *out);
@@ -165,7 +165,7 @@ static size_t bleu_width(const scoring *s) {
     return FTH_BLEU_STATS;
 }
 
-static fth_err bleu_stats(const scoring *s, const fth_pairs *c, double *stats) {
+static fth_err bleu_stats(const scoring *s, const fth_text_pairs *c, double *stats) {
     return fth_bleu_stats(c, &s->bleu, stats);
 }
 
@@ -205,7 +205,7 @@ static size_t chrf_width(const scoring *s) {
     return fth_chrf_width(&s->chrf);
 }
 
-static fth_err chrf_stats(const scoring *s, const fth_pairs *c, double *stats) {
+static fth_err chrf_stats(const scoring *s, const fth_text_pairs *c, double *stats) {
     return fth_chrf_stats(c, &s->chrf, stats);
 }
 
@@ -224,7 +224,7 @@ static size_t ter_width(const scoring *s) {
     return FTH_TER_STATS;
 }
 
-static fth_err ter_stats(const scoring *s, const fth_pairs *c, double *stats) {
+static fth_err ter_stats(const scoring *s, const fth_text_pairs *c, double *stats) {
     return fth_ter_stats(c, &s->ter, stats);
 }
 
@@ -239,7 +239,7 @@ static fth_err ter_sign(const scoring *s, fth_str *out) {
 
 /* ---- rouge */
 
-static fth_err rouge_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err rouge_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     FTH_TRY(fth_rouge_corpus(c, &s->rouge, r->rouge));
     r->score = r->rouge[FTH_ROUGE_1].fmeasure;
     return FTH_OK;
@@ -264,7 +264,7 @@ static int rouge_fields(const scoring *s, const result *r, json_t *out) {
 
 /* ---- wer, cer */
 
-static fth_err wer_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err wer_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     FTH_TRY(fth_wer_corpus(c, &s->wer, &r->wer));
     r->score = r->wer.score;
     return FTH_OK;
@@ -292,7 +292,7 @@ static int wer_fields(const scoring *s, const result *r, json_t *out) {
 
 /* ---- accuracy, matthews */
 
-static fth_err labels_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err labels_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     FTH_TRY(fth_labels_corpus(c, &r->labels));
     r->score = is(s, "accuracy") ? r->labels.accuracy : r->labels.matthews;
     return FTH_OK;
@@ -315,7 +315,7 @@ static int labels_fields(const scoring *s, const result *r, json_t *out) {
 
 /* ---- f1, pearson, spearman, miou */
 
-static fth_err f1_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err f1_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     const f1_flags *f = &s->flags->f1;
     const fth_f1_average average = strcmp(f->average, "macro") == 0   ? FTH_F1_MACRO
                                    : strcmp(f->average, "micro") == 0 ? FTH_F1_MICRO
@@ -327,7 +327,7 @@ static fth_err f1_compute(const scoring *s, const fth_pairs *c, result *r) {
     return FTH_OK;
 }
 
-static fth_err correlation_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err correlation_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     const char *const names[] = {ref_name(s), hyp_name(s, (size_t)(r - s->results))};
     FTH_TRY(
         fth_correlation_corpus(c, is(s, "pearson") ? FTH_PEARSON : FTH_SPEARMAN, names, &r->score));
@@ -336,7 +336,7 @@ static fth_err correlation_compute(const scoring *s, const fth_pairs *c, result 
     return FTH_OK;
 }
 
-static fth_err overlap_compute(const scoring *s, const fth_pairs *c, result *r) {
+static fth_err overlap_compute(const scoring *s, const fth_text_pairs *c, result *r) {
     const char *const names[] = {ref_name(s), hyp_name(s, (size_t)(r - s->results))};
     FTH_TRY(fth_overlap_corpus(c, names, &r->overlap));
     r->score = r->overlap.mean;
@@ -446,11 +446,11 @@ static void take_options(scoring *s, const flags *f) {
     if (f->score.confidence || f->score.paired) s->sig.resamples = (size_t)f->score.resamples;
 }
 
-static fth_err read_text(const char *path, fth_textfile *out) {
+static fth_err read_text(const char *path, fth_text_lines *out) {
     char *data;
     size_t size;
     FTH_TRY(fth_inflate_all(path, name_of(path), &data, &size));
-    return fth_textfile_take(data, size, name_of(path), out);
+    return fth_text_lines_take(data, size, name_of(path), out);
 }
 
 static fth_err check_request(const scoring *s) {
@@ -501,7 +501,7 @@ static fth_err read_all(scoring *s) {
 
 static fth_err score_system(scoring *s, size_t i) {
     const metric *m = s->metric;
-    fth_pairs c = {s->hyps[i].line, s->ref, s->n, s->n_refs};
+    fth_text_pairs c = {s->hyps[i].line, s->ref, s->n, s->n_refs};
     result *r = &s->results[i];
     if (m->compute) return m->compute(s, &c, r);
     size_t width = m->width(s);
@@ -614,8 +614,8 @@ static fth_err score_all(scoring *s) {
 }
 
 static void scoring_fini(scoring *s) {
-    for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_textfile_fini(&s->refs[i]);
-    for (size_t i = 0; s->hyps && i < s->n_hyps; i++) fth_textfile_fini(&s->hyps[i]);
+    for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_text_lines_fini(&s->refs[i]);
+    for (size_t i = 0; s->hyps && i < s->n_hyps; i++) fth_text_lines_fini(&s->hyps[i]);
     for (size_t i = 0; s->results && i < s->n_hyps; i++) {
         free(s->results[i].stats);
         fth_overlap_fini(&s->results[i].overlap);

@@ -107,7 +107,7 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
     size_t size = 0;
     if (fd < 0) return fth_fail(FTH_IO, "%s: cannot be made", name);
     close(fd);
-    FTH_TRY(fth_scratch_hold(name));
+    FTH_TRY(fth_unfinished_hold(name));
     const char **words = calloc(run->n_words + 4, sizeof *words);
     fth_err err = words ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a command line");
     if (err == FTH_OK) {
@@ -124,7 +124,7 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
                            said);
     }
     unlink(name);
-    fth_scratch_drop(name);
+    fth_unfinished_drop(name);
     free(text);
     free(words);
     return err;

@@ -53,9 +53,10 @@ static void wait_for(double seconds) {
 
 /* ---- in a browser ---- */
 
-static fth_err publish(fth_server *server, const fth_views *views) {
+static fth_err publish(fth_server *server, const fth_run_views *views) {
     fth_str data = {0}, page = {0};
-    fth_err err = fth_views_json((const fth_view *const *)views->view, views->n, true, &data);
+    fth_err err =
+        fth_run_views_json((const fth_run_view *const *)views->view, views->n, true, &data);
     if (err == FTH_OK) err = fth_page(&data, &page);
     if (err == FTH_OK)
         err = fth_server_publish(server, page.text, page.length, data.text, data.length);
@@ -80,10 +81,10 @@ static fth_err open_server(const watch_options *o, fth_server **server) {
     return err;
 }
 
-static fth_err serve(const watch_options *o, fth_views *views) {
+static fth_err serve(const watch_options *o, fth_run_views *views) {
     fth_server *server = NULL;
     bool changed;
-    FTH_TRY(fth_views_poll(views, &changed));
+    FTH_TRY(fth_run_views_poll(views, &changed));
     FTH_TRY(open_server(o, &server));
     fth_err err = publish(server, views);
     const char *shown =
@@ -101,7 +102,7 @@ static fth_err serve(const watch_options *o, fth_views *views) {
             fth_server_beat(server);
             since_beat = 0;
         }
-        err = fth_views_poll(views, &changed);
+        err = fth_run_views_poll(views, &changed);
         if (err == FTH_OK && changed) err = publish(server, views);
     }
     fth_server_free(server);
@@ -124,7 +125,7 @@ static fth_terminal terminal_of(const watch_options *o, bool screen) {
     return t;
 }
 
-static fth_err draw(const watch_options *o, fth_views *views, bool screen) {
+static fth_err draw(const watch_options *o, fth_run_views *views, bool screen) {
     fth_str text = {0};
     fth_terminal t = terminal_of(o, screen);
     fth_err err = FTH_OK;
@@ -153,26 +154,26 @@ static fth_err check_quantity(const char *name) {
                     name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static fth_err show(const watch_options *o, fth_views *views) {
+static fth_err show(const watch_options *o, fth_run_views *views) {
     bool changed, screen = isatty(STDOUT_FILENO);
     if (o->quantity[0]) FTH_TRY(check_quantity(o->quantity));
-    FTH_TRY(fth_views_poll(views, &changed));
+    FTH_TRY(fth_run_views_poll(views, &changed));
     FTH_TRY(draw(o, views, screen));
     while (screen && !stopped) {
         wait_for(o->interval);
-        FTH_TRY(fth_views_poll(views, &changed));
+        FTH_TRY(fth_run_views_poll(views, &changed));
         if (changed && !stopped) FTH_TRY(draw(o, views, true));
     }
     return FTH_OK;
 }
 
 static fth_err watch(const watch_options *o, const fth_parsed *parsed) {
-    fth_views views;
-    FTH_TRY(fth_views_init(&views, parsed->positionals, (int)parsed->n_positionals));
+    fth_run_views views;
+    FTH_TRY(fth_run_views_init(&views, parsed->positionals, (int)parsed->n_positionals));
     stopped = 0;
     catch_signals();
     fth_err err = o->terminal ? show(o, &views) : serve(o, &views);
-    fth_views_fini(&views);
+    fth_run_views_fini(&views);
     return err;
 }
 

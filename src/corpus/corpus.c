@@ -21,12 +21,12 @@ typedef struct seen_set {
 } seen_set;
 
 struct fth_corpus {
-    const fth_language *side[2];
-    fth_level level;
+    const fth_corpus_language *side[2];
+    fth_corpus_level level;
     fth_rng rng[FTH_CORPUS_SPLITS]; /* a stream of its own for each split */
     seen_set seen[FTH_CORPUS_SPLITS];
-    fth_words key;     /* the English text, whose hash decides on the split */
-    fth_words text[2]; /* what the newest call gave */
+    fth_corpus_words key;     /* the English text, whose hash decides on the split */
+    fth_corpus_words text[2]; /* what the newest call gave */
 };
 
 /* ---- the set ---- */
@@ -109,7 +109,7 @@ void fth_corpus_free(fth_corpus *c) {
     free(c);
 }
 
-const char *fth_corpus_language(const fth_corpus *c, int side) {
+const char *fth_corpus_code_of(const fth_corpus *c, int side) {
     return c->side[side]->code;
 }
 
@@ -121,7 +121,7 @@ static fth_corpus_split split_of(uint64_t hash) {
 }
 
 /* Draws until a phrase falls into the split. */
-static fth_err draw(fth_corpus *c, fth_corpus_split split, fth_meaning *m, uint64_t *hash) {
+static fth_err draw(fth_corpus *c, fth_corpus_split split, fth_corpus_meaning *m, uint64_t *hash) {
     do {
         *m = fth_meaning_draw(&c->rng[split], c->level);
         FTH_TRY(fth_meaning_say(&c->key, &fth_english, m));
@@ -130,7 +130,7 @@ static fth_err draw(fth_corpus *c, fth_corpus_split split, fth_meaning *m, uint6
     return FTH_OK;
 }
 
-static fth_err say_pair(fth_corpus *c, const fth_meaning *m, const char **source,
+static fth_err say_pair(fth_corpus *c, const fth_corpus_meaning *m, const char **source,
                         const char **target) {
     for (int i = 0; i < 2; i++) FTH_TRY(fth_meaning_say(&c->text[i], c->side[i], m));
     *source = c->text[0].text;
@@ -140,7 +140,7 @@ static fth_err say_pair(fth_corpus *c, const fth_meaning *m, const char **source
 
 fth_err fth_corpus_next(fth_corpus *c, fth_corpus_split split, const char **source,
                         const char **target) {
-    fth_meaning m;
+    fth_corpus_meaning m;
     uint64_t hash;
     FTH_TRY(draw(c, split, &m, &hash));
     return say_pair(c, &m, source, target);
@@ -149,7 +149,7 @@ fth_err fth_corpus_next(fth_corpus *c, fth_corpus_split split, const char **sour
 /* The split must have room. */
 static fth_err next_unseen(fth_corpus *c, fth_corpus_split split, const char **source,
                            const char **target) {
-    fth_meaning m;
+    fth_corpus_meaning m;
     uint64_t hash;
     FTH_TRY(set_make_room(&c->seen[split]));
     do FTH_TRY(draw(c, split, &m, &hash));

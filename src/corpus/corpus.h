@@ -30,7 +30,7 @@ fth_err fth_corpus_new(fth_corpus **out, const char *pair, uint64_t seed, const 
 void fth_corpus_free(fth_corpus *c);
 
 /* "en" and "de" for "en-de": side 0 is the source, side 1 the target. */
-const char *fth_corpus_language(const fth_corpus *c, int side);
+const char *fth_corpus_code_of(const fth_corpus *c, int side);
 
 /* The next phrase of a split, UTF-8 without a line end; it may have come before. What one split
  * gives does not depend on what is asked of the others. The texts are views, valid until the next

@@ -8,12 +8,12 @@
 
 typedef struct drawing {
     fth_rng *r;
-    fth_level level;
-    fth_meaning *m;
+    fth_corpus_level level;
+    fth_corpus_meaning *m;
 } drawing;
 
-fth_meaning fth_meaning_none(void) {
-    fth_meaning m;
+fth_corpus_meaning fth_meaning_none(void) {
+    fth_corpus_meaning m;
     memset(&m, 0, sizeof m);
     m.who = m.verb = m.adjective = m.city = m.dimension = m.operation = -1;
     m.things.noun = m.things.adjective = m.place.noun = m.place.adjective = -1;
@@ -22,12 +22,12 @@ fth_meaning fth_meaning_none(void) {
     return m;
 }
 
-int fth_np_plural(const fth_np *t) {
+int fth_np_plural(const fth_corpus_np *t) {
     return t->det == FTH_DET_OR || (t->det != FTH_DET_ORDINAL && t->n != 1);
 }
 
-fth_spoken fth_daytime_spoken(const fth_daytime *t) {
-    fth_spoken s = {.minutes = t->minute, .to = t->minute > 30};
+fth_corpus_spoken fth_daytime_spoken(const fth_corpus_daytime *t) {
+    fth_corpus_spoken s = {.minutes = t->minute, .to = t->minute > 30};
     if (s.to) s.minutes = 60 - t->minute;
     s.of_day = (t->hour + s.to) % 24;
     s.hour = s.of_day % 12 ? s.of_day % 12 : 12;
@@ -104,13 +104,14 @@ static void draw_who(const drawing *d) {
 
 /* ---- things ---- */
 
-static fth_np np(const drawing *d, unsigned kinds, fth_det det, int n, int adjective_percent) {
-    fth_np t = {.noun = pick_noun(d, kinds), .adjective = -1, .det = det, .n = n};
+static fth_corpus_np np(const drawing *d, unsigned kinds, fth_corpus_det det, int n,
+                        int adjective_percent) {
+    fth_corpus_np t = {.noun = pick_noun(d, kinds), .adjective = -1, .det = det, .n = n};
     if (chance(d, adjective_percent)) t.adjective = pick_adjective(d, t.noun);
     return t;
 }
 
-static fth_np the(const drawing *d, unsigned kinds) {
+static fth_corpus_np the(const drawing *d, unsigned kinds) {
     return np(d, kinds, FTH_DET_THE, 1, 0);
 }
 
@@ -125,7 +126,7 @@ static int any_count(const drawing *d) {
 }
 
 /* Things that are bought, seen, paid: all the ways to point at them. */
-static fth_np any_things(const drawing *d, unsigned kinds) {
+static fth_corpus_np any_things(const drawing *d, unsigned kinds) {
     if (d->level == FTH_LEVEL_SIMPLE) return np(d, kinds, FTH_DET_A, between(d, 1, 20), 0);
     int dice = between(d, 0, 99);
     if (dice < 55) return np(d, kinds, FTH_DET_A, any_count(d), 40);
@@ -136,7 +137,7 @@ static fth_np any_things(const drawing *d, unsigned kinds) {
 }
 
 /* Things that a sentence is about: one or some that both sides know. */
-static fth_np known_things(const drawing *d, unsigned kinds, int adjective_percent) {
+static fth_corpus_np known_things(const drawing *d, unsigned kinds, int adjective_percent) {
     if (d->level == FTH_LEVEL_SIMPLE) return np(d, kinds, FTH_DET_THE, 1, 0);
     int dice = between(d, 0, 99), n = small_count(d);
     if (dice < 40) return np(d, kinds, FTH_DET_THE, n, adjective_percent);
@@ -191,7 +192,7 @@ static void draw_number(drawing *d) {
 
 /* Sums are true, and their result is more than one: French and Spanish have a plural verb. */
 static void draw_sum(drawing *d) {
-    fth_meaning *m = d->m;
+    fth_corpus_meaning *m = d->m;
     m->operation = between(d, 0, 2);
     if (m->operation == 2) {
         m->number = between(d, 2, 12);
@@ -229,7 +230,7 @@ static int month_days(int month, int year) {
 
 /* A weekday that stands with a year is the true one. */
 static void draw_day(drawing *d, int with_weekday, int year) {
-    fth_date *t = &d->m->date;
+    fth_corpus_date *t = &d->m->date;
     t->year = year;
     t->month = between(d, 1, 12);
     t->day = between(d, 1, month_days(t->month, year));
@@ -247,14 +248,14 @@ static void draw_today(drawing *d) {
 }
 
 /* Spanish has no settled way to say one or twenty-one minutes past. */
-static int sayable(const fth_daytime *t) {
-    fth_spoken s = fth_daytime_spoken(t);
+static int sayable(const fth_corpus_daytime *t) {
+    fth_corpus_spoken s = fth_daytime_spoken(t);
     return s.minutes != 1 && s.minutes != 21 && (t->part || s.hour != 12);
 }
 
 /* first and last: the hours of a day in which it may happen. */
 static void draw_time_between(drawing *d, int first, int last) {
-    fth_daytime *t = &d->m->time;
+    fth_corpus_daytime *t = &d->m->time;
     t->part = chance(d, 50);
     do {
         int dice = between(d, 0, 99);
@@ -315,7 +316,7 @@ static void draw_born(drawing *d) {
 }
 
 static void draw_built(drawing *d) {
-    fth_det det = chance(d, 50) ? FTH_DET_THE : FTH_DET_THIS;
+    fth_corpus_det det = chance(d, 50) ? FTH_DET_THE : FTH_DET_THIS;
     d->m->things = np(d, FTH_NOUN_BUILDING, det, 1, 40);
     d->m->date.year = between(d, 1800, 2024);
 }
@@ -331,7 +332,7 @@ static void draw_journey(drawing *d) {
 
 /* n units, now and then n and a half, in steps for the small ones. */
 static void draw_amount(drawing *d, unsigned kinds, int most) {
-    fth_amount *a = &d->m->amount;
+    fth_corpus_amount *a = &d->m->amount;
     a->unit = pick_unit(d, kinds);
     unsigned unit = fth_units[a->unit].kinds;
     if (unit & FTH_UNIT_GRAM) {
@@ -385,7 +386,7 @@ static void draw_weighs(drawing *d) {
 }
 
 static void draw_distance(drawing *d) {
-    fth_meaning *m = d->m;
+    fth_corpus_meaning *m = d->m;
     m->things = the(d, FTH_NOUN_GOAL);
     do m->place = the(d, FTH_NOUN_GOAL);
     while (m->place.noun == m->things.noun);
@@ -402,7 +403,7 @@ static void draw_distance(drawing *d) {
 static void draw_size(drawing *d) {
     enum { LONG, WIDE, HIGH };
     int high = chance(d, 50);
-    fth_det det = chance(d, 60) ? FTH_DET_THE : FTH_DET_THIS;
+    fth_corpus_det det = chance(d, 60) ? FTH_DET_THE : FTH_DET_THIS;
     d->m->things = np(d, high ? FTH_NOUN_HIGH : FTH_NOUN_LONG, det, 1, 30);
     int small = (fth_nouns[d->m->things.noun].kinds & FTH_NOUN_IN_ROOM) != 0;
     d->m->dimension = high ? HIGH : LONG;
@@ -421,7 +422,7 @@ static void draw_warmth(drawing *d) {
 /* ---- prices ---- */
 
 static void draw_coins(drawing *d, int most) {
-    fth_price *p = &d->m->price;
+    fth_corpus_price *p = &d->m->price;
     p->currency = between(d, 0, fth_n_currencies - 1);
     p->amount = chance(d, 40)                 ? between(d, 1, 20)
                 : most < 100 || chance(d, 60) ? between(d, 1, most < 100 ? most : 99)
@@ -435,7 +436,7 @@ static void draw_price(drawing *d) {
 
 /* Thousands, sometimes with five hundred; "twenty-one thousand" has two genders in Spanish. */
 static void draw_fortune(drawing *d) {
-    fth_price *p = &d->m->price;
+    fth_corpus_price *p = &d->m->price;
     int thousands;
     do thousands = chance(d, 60) ? between(d, 1, 99) : 10 * between(d, 10, 99);
     while (thousands > 1 && thousands % 10 == 1);
@@ -518,7 +519,7 @@ static void draw_together(drawing *d) {
 
 /* People may work in several places, but they live in one. */
 static void draw_inside(drawing *d) {
-    static const fth_det dets[] = {FTH_DET_A, FTH_DET_A, FTH_DET_THE, FTH_DET_THIS};
+    static const fth_corpus_det dets[] = {FTH_DET_A, FTH_DET_A, FTH_DET_THE, FTH_DET_THIS};
     int work = chance(d, 50);
     draw_who(d);
     d->m->verb = pick_verb(d, work ? FTH_VERB_WORK : FTH_VERB_LIVE);
@@ -543,14 +544,14 @@ static const struct {
 #undef FRAME
 };
 
-fth_meaning fth_meaning_draw(fth_rng *r, fth_level level) {
-    fth_meaning m = fth_meaning_none();
+fth_corpus_meaning fth_meaning_draw(fth_rng *r, fth_corpus_level level) {
+    fth_corpus_meaning m = fth_meaning_none();
     drawing d = {r, level, &m};
     int sum = 0, frame = 0;
     for (int i = 0; i < FTH_FRAMES; i++) sum += frames[i].weight[level];
     int dice = between(&d, 0, sum - 1);
     while (dice >= frames[frame].weight[level]) dice -= frames[frame++].weight[level];
-    m.frame = (fth_frame)frame;
+    m.frame = (fth_corpus_frame)frame;
     frames[frame].draw(&d);
     return m;
 }

@@ -10,7 +10,7 @@ static const char *const below_twenty[] = {
 static const char *const tens[] = {"",      "",      "twenty",  "thirty", "forty",
                                    "fifty", "sixty", "seventy", "eighty", "ninety"};
 
-static void below_hundred(fth_numeral *out, int n) {
+static void below_hundred(fth_corpus_numeral *out, int n) {
     if (n < 20) {
         fth_numeral_add(out, below_twenty[n]);
         return;
@@ -22,7 +22,7 @@ static void below_hundred(fth_numeral *out, int n) {
     }
 }
 
-static void below_thousand(fth_numeral *out, int n) {
+static void below_thousand(fth_corpus_numeral *out, int n) {
     if (n >= 100) {
         fth_numeral_add(out, below_twenty[n / 100]);
         fth_numeral_add(out, " hundred");
@@ -32,7 +32,7 @@ static void below_thousand(fth_numeral *out, int n) {
 }
 
 /* 0 to 1,000,000 */
-static void cardinal(fth_numeral *out, int n) {
+static void cardinal(fth_corpus_numeral *out, int n) {
     if (n == 1000000) {
         fth_numeral_add(out, "one million");
         return;
@@ -48,7 +48,7 @@ static void cardinal(fth_numeral *out, int n) {
 }
 
 /* The ordinal of a number differs from it in the last word only. */
-static void ordinal(fth_numeral *out, int n) {
+static void ordinal(fth_corpus_numeral *out, int n) {
     static const struct {
         const char *number, *ordinal;
     } odd[] = {{"one", "first"},    {"two", "second"}, {"three", "third"},   {"five", "fifth"},
@@ -67,20 +67,20 @@ static void ordinal(fth_numeral *out, int n) {
     fth_numeral_add(out, ends_with_y ? "ieth" : "th");
 }
 
-static void say_cardinal(fth_words *w, int n) {
-    fth_numeral text = {0};
+static void say_cardinal(fth_corpus_words *w, int n) {
+    fth_corpus_numeral text = {0};
     cardinal(&text, n);
     fth_words_add(w, text.text);
 }
 
-static void say_ordinal(fth_words *w, int n) {
-    fth_numeral text = {0};
+static void say_ordinal(fth_corpus_words *w, int n) {
+    fth_corpus_numeral text = {0};
     ordinal(&text, n);
     fth_words_add(w, text.text);
 }
 
 /* 1905 nineteen oh five, 2000 two thousand, 2005 two thousand and five, 2015 twenty fifteen */
-static void say_year(fth_words *w, int year) {
+static void say_year(fth_corpus_words *w, int year) {
     if (year / 10 == 200) {
         say_cardinal(w, year);
         return;
@@ -94,7 +94,7 @@ static void say_year(fth_words *w, int year) {
     say_cardinal(w, year % 100);
 }
 
-static void say_np(fth_words *w, const fth_np *t) {
+static void say_np(fth_corpus_words *w, const fth_corpus_np *t) {
     static const char *const article[][2] = {[FTH_DET_A] = {"a", ""},
                                              [FTH_DET_THE] = {"the", "the"},
                                              [FTH_DET_THIS] = {"this", "these"},
@@ -113,8 +113,8 @@ static void say_np(fth_words *w, const fth_np *t) {
     fth_words_add(w, fth_nouns[t->noun].in[FTH_EN].form[plural]);
 }
 
-static void say_amount(fth_words *w, const fth_amount *a) {
-    const fth_unit *unit = &fth_units[a->unit];
+static void say_amount(fth_corpus_words *w, const fth_corpus_amount *a) {
+    const fth_corpus_unit *unit = &fth_units[a->unit];
     if (!a->n)
         fth_words_add(w, "half a");
     else if (a->n == 1 && !a->half && unit->kinds & FTH_UNIT_CONTAINER)
@@ -128,19 +128,19 @@ static void say_amount(fth_words *w, const fth_amount *a) {
     fth_words_add(w, fth_stuffs[a->stuff].in[FTH_EN]);
 }
 
-static void say_coins(fth_words *w, int n, const fth_noun *coin) {
+static void say_coins(fth_corpus_words *w, int n, const fth_corpus_noun *coin) {
     say_cardinal(w, n);
     fth_words_add(w, coin->in[FTH_EN].form[n != 1]);
 }
 
-static void say_price(fth_words *w, const fth_price *p) {
+static void say_price(fth_corpus_words *w, const fth_corpus_price *p) {
     say_coins(w, p->amount, &fth_currencies[p->currency].unit);
     if (!p->cents) return;
     fth_words_add(w, "and");
     say_coins(w, p->cents, &fth_currencies[p->currency].cent);
 }
 
-static void say_minutes(fth_words *w, const fth_spoken *s) {
+static void say_minutes(fth_corpus_words *w, const fth_corpus_spoken *s) {
     if (s->minutes == 30)
         fth_words_add(w, "half");
     else if (s->minutes == 15)
@@ -151,8 +151,8 @@ static void say_minutes(fth_words *w, const fth_spoken *s) {
     fth_words_add(w, s->to ? "to" : "past");
 }
 
-static void say_time(fth_words *w, const fth_daytime *t) {
-    fth_spoken s = fth_daytime_spoken(t);
+static void say_time(fth_corpus_words *w, const fth_corpus_daytime *t) {
+    fth_corpus_spoken s = fth_daytime_spoken(t);
     if (t->part && !s.minutes && s.hour == 12) {
         fth_words_add(w, s.of_day ? "noon" : "midnight");
         return;
@@ -167,7 +167,7 @@ static void say_time(fth_words *w, const fth_daytime *t) {
                                                    : "in the morning");
 }
 
-static void say_date(fth_words *w, const fth_date *d) {
+static void say_date(fth_corpus_words *w, const fth_corpus_date *d) {
     if (d->weekday >= 0) {
         fth_words_add(w, fth_weekdays[d->weekday].in[FTH_EN]);
         fth_words_glue(w, ",");
@@ -179,14 +179,15 @@ static void say_date(fth_words *w, const fth_date *d) {
     if (d->year) say_year(w, d->year);
 }
 
-static void say_degrees(fth_words *w, int n) {
+static void say_degrees(fth_corpus_words *w, int n) {
     if (n < 0) fth_words_add(w, "minus");
     n = n < 0 ? -n : n;
     say_cardinal(w, n);
     fth_words_add(w, n == 1 ? "degree" : "degrees");
 }
 
-static int say(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form form) {
+static int say(fth_corpus_words *w, const fth_corpus_meaning *m, fth_corpus_slot slot,
+               fth_corpus_slot_form form) {
     (void)form;
     switch (slot) {
     case FTH_SLOT_number: say_cardinal(w, m->number); return 1;
@@ -206,13 +207,13 @@ static int say(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form 
 }
 
 /* "a" becomes "an" before a vowel; of the words with a silent h only "hour" follows an "a" here. */
-static int meet(fth_words *w, const char *next) {
+static int meet(fth_corpus_words *w, const char *next) {
     int vowel = strchr("aeiou", *next) || strncmp(next, "hour", 4) == 0;
     if (vowel && fth_words_last_is(w, "a")) fth_words_change(w, "an", 0);
     return 0;
 }
 
-const fth_language fth_english = {
+const fth_corpus_language fth_english = {
     .id = FTH_EN,
     .code = "en",
     .name = "English",

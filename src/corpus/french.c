@@ -15,7 +15,7 @@ static const char *const tens[] = {
     "cinquante", "soixante", "soixante", "quatre-vingt", "quatre-vingt"};
 
 /* plural: the s of "quatre-vingts" is wanted. 70 to 79 and 90 to 99 go on with ten to nineteen. */
-static void below_hundred(fth_numeral *out, int n, int plural) {
+static void below_hundred(fth_corpus_numeral *out, int n, int plural) {
     if (n < 20) {
         fth_numeral_add(out, below_twenty[n]);
         return;
@@ -29,7 +29,7 @@ static void below_hundred(fth_numeral *out, int n, int plural) {
     fth_numeral_add(out, below_twenty[rest]);
 }
 
-static void below_thousand(fth_numeral *out, int n, int plural) {
+static void below_thousand(fth_corpus_numeral *out, int n, int plural) {
     if (n >= 200) {
         fth_numeral_add(out, below_twenty[n / 100]);
         fth_numeral_add(out, " ");
@@ -44,7 +44,7 @@ static void below_thousand(fth_numeral *out, int n, int plural) {
 }
 
 /* 0 to 1,000,000; "mille" never changes, and no s stands before it. */
-static void cardinal(fth_numeral *out, int n, role what) {
+static void cardinal(fth_corpus_numeral *out, int n, role what) {
     if (n == 1000000) {
         fth_numeral_add(out, "un million");
         return;
@@ -58,15 +58,15 @@ static void cardinal(fth_numeral *out, int n, role what) {
     if (n < 1000 || n % 1000) below_thousand(out, n % 1000, what == COUNTS);
 }
 
-static void say_cardinal(fth_words *w, int n, role what) {
-    fth_numeral text = {0};
+static void say_cardinal(fth_corpus_words *w, int n, role what) {
+    fth_corpus_numeral text = {0};
     cardinal(&text, n, what);
     fth_words_add(w, text.text);
 }
 
 /* Numbers that end with "un" agree: "vingt et une tables". */
-static void say_counted(fth_words *w, int n, fth_gender gender) {
-    fth_numeral text = {0};
+static void say_counted(fth_corpus_words *w, int n, fth_corpus_gender gender) {
+    fth_corpus_numeral text = {0};
     cardinal(&text, n, COUNTS);
     int one = n % 10 == 1 && n % 100 != 11 && n % 100 != 71 && n % 100 != 91;
     if (one && gender == FTH_FEMININE) fth_numeral_add(&text, "e");
@@ -74,12 +74,12 @@ static void say_counted(fth_words *w, int n, fth_gender gender) {
 }
 
 /* 1 to 100: the number with "ième", without its final e; cinqu-, neuv-. */
-static void say_ordinal(fth_words *w, int n, fth_gender gender) {
+static void say_ordinal(fth_corpus_words *w, int n, fth_corpus_gender gender) {
     if (n == 1) {
         fth_words_add(w, gender == FTH_FEMININE ? "première" : "premier");
         return;
     }
-    fth_numeral text = {0};
+    fth_corpus_numeral text = {0};
     cardinal(&text, n, NAMES);
     char last = text.text[text.length - 1];
     fth_numeral_cut(&text, last == 'e' || last == 'f' ? 1 : 0);
@@ -88,7 +88,8 @@ static void say_ordinal(fth_words *w, int n, fth_gender gender) {
     fth_words_add(w, text.text);
 }
 
-static void say_article(fth_words *w, const fth_np *t, fth_gender gender, int plural) {
+static void say_article(fth_corpus_words *w, const fth_corpus_np *t, fth_corpus_gender gender,
+                        int plural) {
     static const char *const article[][3] = {
         /* masculine, feminine, plural */
         [FTH_DET_A] = {"un", "une", ""},         [FTH_DET_THE] = {"le", "la", "les"},
@@ -105,10 +106,11 @@ static void say_article(fth_words *w, const fth_np *t, fth_gender gender, int pl
 
 static int vowel_ahead(const char *next);
 
-static void say_np(fth_words *w, const fth_np *t) {
-    const fth_noun *noun = &fth_nouns[t->noun];
-    const fth_adjective *adjective = t->adjective >= 0 ? &fth_adjectives[t->adjective] : NULL;
-    fth_gender gender = noun->in[FTH_FR].gender;
+static void say_np(fth_corpus_words *w, const fth_corpus_np *t) {
+    const fth_corpus_noun *noun = &fth_nouns[t->noun];
+    const fth_corpus_adjective *adjective =
+        t->adjective >= 0 ? &fth_adjectives[t->adjective] : NULL;
+    fth_corpus_gender gender = noun->in[FTH_FR].gender;
     int plural = fth_np_plural(t);
     const char *word = noun->in[FTH_FR].form[plural];
     say_article(w, t, gender, plural);
@@ -122,9 +124,9 @@ static void say_np(fth_words *w, const fth_np *t) {
 }
 
 /* "un demi-litre", "deux litres et demi", "deux heures et demie"; the plural begins with two. */
-static void say_amount(fth_words *w, const fth_amount *a) {
-    const fth_noun *unit = &fth_units[a->unit].noun;
-    fth_gender gender = unit->in[FTH_FR].gender;
+static void say_amount(fth_corpus_words *w, const fth_corpus_amount *a) {
+    const fth_corpus_noun *unit = &fth_units[a->unit].noun;
+    fth_corpus_gender gender = unit->in[FTH_FR].gender;
     if (a->n) {
         say_counted(w, a->n, gender);
         fth_words_add(w, unit->in[FTH_FR].form[a->n > 1]);
@@ -138,12 +140,12 @@ static void say_amount(fth_words *w, const fth_amount *a) {
     fth_words_add(w, fth_stuffs[a->stuff].in[FTH_FR]);
 }
 
-static void say_coins(fth_words *w, int n, const fth_noun *coin) {
+static void say_coins(fth_corpus_words *w, int n, const fth_corpus_noun *coin) {
     say_counted(w, n, coin->in[FTH_FR].gender);
     fth_words_add(w, coin->in[FTH_FR].form[n > 1]);
 }
 
-static void say_price(fth_words *w, const fth_price *p) {
+static void say_price(fth_corpus_words *w, const fth_corpus_price *p) {
     say_coins(w, p->amount, &fth_currencies[p->currency].unit);
     if (!p->cents) return;
     fth_words_add(w, "et");
@@ -151,8 +153,8 @@ static void say_price(fth_words *w, const fth_price *p) {
 }
 
 /* Twelve o'clock is "midi" or "minuit", both masculine: "midi et demi". */
-static void say_time(fth_words *w, const fth_daytime *t) {
-    fth_spoken s = fth_daytime_spoken(t);
+static void say_time(fth_corpus_words *w, const fth_corpus_daytime *t) {
+    fth_corpus_spoken s = fth_daytime_spoken(t);
     int twelve = s.hour == 12;
     if (twelve) {
         fth_words_add(w, s.of_day ? "midi" : "minuit");
@@ -171,7 +173,7 @@ static void say_time(fth_words *w, const fth_daytime *t) {
     fth_words_add(w, t->hour >= 18 ? "du soir" : t->hour >= 12 ? "de l'après-midi" : "du matin");
 }
 
-static void say_date(fth_words *w, const fth_date *d) {
+static void say_date(fth_corpus_words *w, const fth_corpus_date *d) {
     fth_words_add(w, "le");
     if (d->weekday >= 0) fth_words_add(w, fth_weekdays[d->weekday].in[FTH_FR]);
     if (d->day == 1)
@@ -182,22 +184,24 @@ static void say_date(fth_words *w, const fth_date *d) {
     if (d->year) say_cardinal(w, d->year, NAMES);
 }
 
-static void say_degrees(fth_words *w, int n) {
+static void say_degrees(fth_corpus_words *w, int n) {
     if (n < 0) fth_words_add(w, "moins");
     n = n < 0 ? -n : n;
     say_counted(w, n, FTH_MASCULINE);
     fth_words_add(w, n > 1 ? "degrés" : "degré");
 }
 
-static void say_born(fth_words *w, const fth_who *who) {
+static void say_born(fth_corpus_words *w, const fth_corpus_who *who) {
     static const char *const born[2][2] = {{"né", "nés"}, {"née", "nées"}};
     int plural = who->person == FTH_WE || who->person == FTH_THEY;
     fth_words_add(w, born[who->gender == FTH_FEMININE][plural]);
 }
 
-static int say(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form form) {
+static int say(fth_corpus_words *w, const fth_corpus_meaning *m, fth_corpus_slot slot,
+               fth_corpus_slot_form form) {
     role what = form == FTH_FORM_label ? NAMES : COUNTS;
-    fth_gender gender = m->things.noun >= 0 ? fth_nouns[m->things.noun].in[FTH_FR].gender : 0;
+    fth_corpus_gender gender =
+        m->things.noun >= 0 ? fth_nouns[m->things.noun].in[FTH_FR].gender : 0;
     switch (slot) {
     case FTH_SLOT_number: say_cardinal(w, m->number, what); return 1;
     case FTH_SLOT_other: say_cardinal(w, m->other, what); return 1;
@@ -234,7 +238,7 @@ static int vowel_ahead(const char *next) {
     return 0;
 }
 
-static int meet(fth_words *w, const char *next) {
+static int meet(fth_corpus_words *w, const char *next) {
     static const struct {
         const char *word, *article, *both;
     } article[] = {{"de", "le", "du"}, {"de", "les", "des"}, {"à", "le", "au"}};
@@ -257,7 +261,7 @@ static int meet(fth_words *w, const char *next) {
     return 0;
 }
 
-const fth_language fth_french = {
+const fth_corpus_language fth_french = {
     .id = FTH_FR,
     .code = "fr",
     .name = "French",

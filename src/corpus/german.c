@@ -31,7 +31,7 @@ static const char *const tens[] = {"",        "",        "zwanzig", "dreißig", 
                                    "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"};
 
 /* 1 is "ein", as in a compound. */
-static void below_hundred(fth_numeral *out, int n) {
+static void below_hundred(fth_corpus_numeral *out, int n) {
     if (n < 20) {
         fth_numeral_add(out, below_twenty[n]);
         return;
@@ -43,7 +43,7 @@ static void below_hundred(fth_numeral *out, int n) {
     fth_numeral_add(out, tens[n / 10]);
 }
 
-static void below_thousand(fth_numeral *out, int n) {
+static void below_thousand(fth_corpus_numeral *out, int n) {
     if (n >= 100) {
         fth_numeral_add(out, below_twenty[n / 100]);
         fth_numeral_add(out, "hundert");
@@ -52,7 +52,7 @@ static void below_thousand(fth_numeral *out, int n) {
 }
 
 /* 0 to 1,000,000. A number that ends with one ends with "eins". */
-static void cardinal(fth_numeral *out, int n) {
+static void cardinal(fth_corpus_numeral *out, int n) {
     if (n == 1000000) {
         fth_numeral_add(out, "eine Million");
         return;
@@ -65,16 +65,16 @@ static void cardinal(fth_numeral *out, int n) {
     if (n % 100 == 1) fth_numeral_add(out, "s");
 }
 
-static void say_cardinal(fth_words *w, int n) {
-    fth_numeral text = {0};
+static void say_cardinal(fth_corpus_words *w, int n) {
+    fth_corpus_numeral text = {0};
     cardinal(&text, n);
     fth_words_add(w, text.text);
 }
 
 /* 1 to 100, with the ending of a weak adjective */
-static void say_ordinal(fth_words *w, int n, fth_gender gender, cases c) {
+static void say_ordinal(fth_corpus_words *w, int n, fth_corpus_gender gender, cases c) {
     static const char *const odd[] = {[1] = "erst", [3] = "dritt", [7] = "siebt", [8] = "acht"};
-    fth_numeral text = {0};
+    fth_corpus_numeral text = {0};
     if (n < 9 && odd[n])
         fth_numeral_add(&text, odd[n]);
     else if (n == 100)
@@ -88,12 +88,12 @@ static void say_ordinal(fth_words *w, int n, fth_gender gender, cases c) {
 }
 
 /* 1905 neunzehnhundertfünf, 2005 zweitausendfünf */
-static void say_year(fth_words *w, int year) {
+static void say_year(fth_corpus_words *w, int year) {
     if (year >= 2000) {
         say_cardinal(w, year);
         return;
     }
-    fth_numeral text = {0};
+    fth_corpus_numeral text = {0};
     below_hundred(&text, year / 100);
     fth_numeral_add(&text, "hundert");
     if (year % 100) below_hundred(&text, year % 100);
@@ -102,7 +102,7 @@ static void say_year(fth_words *w, int year) {
 }
 
 /* The number and the noun of things that are counted; "ein" agrees, other numbers do not. */
-static void say_count(fth_words *w, int n, const fth_noun *noun, cases c) {
+static void say_count(fth_corpus_words *w, int n, const fth_corpus_noun *noun, cases c) {
     const char *const *form = noun->in[FTH_DE].form;
     if (n == 1) {
         fth_words_add(w, "ein");
@@ -114,7 +114,7 @@ static void say_count(fth_words *w, int n, const fth_noun *noun, cases c) {
     fth_words_add(w, form[1]);
 }
 
-static void say_article(fth_words *w, fth_det det, int gender, cases c) {
+static void say_article(fth_corpus_words *w, fth_corpus_det det, int gender, cases c) {
     switch (det) {
     case FTH_DET_THE:
     case FTH_DET_ORDINAL: fth_words_add(w, der[gender][c]); break;
@@ -135,7 +135,7 @@ static void say_article(fth_words *w, fth_det det, int gender, cases c) {
     }
 }
 
-static const char *adjective_ending(fth_det det, int gender, cases c) {
+static const char *adjective_ending(fth_corpus_det det, int gender, cases c) {
     switch (det) {
     case FTH_DET_THE:
     case FTH_DET_THIS:
@@ -146,14 +146,14 @@ static const char *adjective_ending(fth_det det, int gender, cases c) {
 }
 
 /* The dative plural ends with n, except after s: "Kindern", "Autos". */
-static void say_noun(fth_words *w, const fth_noun *noun, int plural, cases c) {
+static void say_noun(fth_corpus_words *w, const fth_corpus_noun *noun, int plural, cases c) {
     const char *word = noun->in[FTH_DE].form[plural];
     fth_words_add(w, word);
     if (plural && c == DATIVE && !strchr("ns", word[strlen(word) - 1])) fth_words_glue(w, "n");
 }
 
-static void say_np(fth_words *w, const fth_np *t, cases c) {
-    const fth_noun *noun = &fth_nouns[t->noun];
+static void say_np(fth_corpus_words *w, const fth_corpus_np *t, cases c) {
+    const fth_corpus_noun *noun = &fth_nouns[t->noun];
     int plural = fth_np_plural(t), gender = plural ? PLURAL : (int)noun->in[FTH_DE].gender;
     say_article(w, t->det, gender, c);
     if (t->det == FTH_DET_ORDINAL) say_ordinal(w, t->n, noun->in[FTH_DE].gender, c);
@@ -170,10 +170,10 @@ static void say_np(fth_words *w, const fth_np *t, cases c) {
 }
 
 /* "ein halber Liter", "zweieinhalb Liter" */
-static void say_half(fth_words *w, int n, const fth_noun *unit, cases c) {
-    fth_gender gender = unit->in[FTH_DE].gender;
+static void say_half(fth_corpus_words *w, int n, const fth_corpus_noun *unit, cases c) {
+    fth_corpus_gender gender = unit->in[FTH_DE].gender;
     if (n) {
-        fth_numeral text = {0};
+        fth_corpus_numeral text = {0};
         below_hundred(&text, n);
         fth_numeral_add(&text, "einhalb");
         fth_words_add(w, text.text);
@@ -186,8 +186,8 @@ static void say_half(fth_words *w, int n, const fth_noun *unit, cases c) {
     fth_words_add(w, unit->in[FTH_DE].form[n > 0]);
 }
 
-static void say_amount(fth_words *w, const fth_amount *a, cases c) {
-    const fth_noun *unit = &fth_units[a->unit].noun;
+static void say_amount(fth_corpus_words *w, const fth_corpus_amount *a, cases c) {
+    const fth_corpus_noun *unit = &fth_units[a->unit].noun;
     if (a->half)
         say_half(w, a->n, unit, c);
     else
@@ -195,7 +195,7 @@ static void say_amount(fth_words *w, const fth_amount *a, cases c) {
     if (a->stuff >= 0) fth_words_add(w, fth_stuffs[a->stuff].in[FTH_DE]);
 }
 
-static void say_price(fth_words *w, const fth_price *p, cases c) {
+static void say_price(fth_corpus_words *w, const fth_corpus_price *p, cases c) {
     say_count(w, p->amount, &fth_currencies[p->currency].unit, c);
     if (!p->cents) return;
     fth_words_add(w, "und");
@@ -203,7 +203,8 @@ static void say_price(fth_words *w, const fth_price *p, cases c) {
 }
 
 /* Around the half hour German counts from it: 7:25 is "fünf vor halb acht". */
-static void say_clock(fth_words *w, const fth_daytime *t, const fth_spoken *s) {
+static void say_clock(fth_corpus_words *w, const fth_corpus_daytime *t,
+                      const fth_corpus_spoken *s) {
     int hour = s->hour;
     if (s->minutes == 30 || s->minutes == 25) {
         if (!s->to) hour = hour % 12 + 1;
@@ -219,8 +220,8 @@ static void say_clock(fth_words *w, const fth_daytime *t, const fth_spoken *s) {
     say_cardinal(w, hour);
 }
 
-static void say_time(fth_words *w, const fth_daytime *t) {
-    fth_spoken s = fth_daytime_spoken(t);
+static void say_time(fth_corpus_words *w, const fth_corpus_daytime *t) {
+    fth_corpus_spoken s = fth_daytime_spoken(t);
     if (s.minutes) {
         say_clock(w, t, &s);
     } else {
@@ -237,7 +238,7 @@ static void say_time(fth_words *w, const fth_daytime *t) {
 }
 
 /* "der dritte März", after "am": "dritten März"; "Montag, der dritte", "Montag, dem dritten" */
-static void say_date(fth_words *w, const fth_date *d, cases c) {
+static void say_date(fth_corpus_words *w, const fth_corpus_date *d, cases c) {
     if (d->weekday >= 0) {
         fth_words_add(w, fth_weekdays[d->weekday].in[FTH_DE]);
         fth_words_glue(w, ",");
@@ -248,7 +249,7 @@ static void say_date(fth_words *w, const fth_date *d, cases c) {
     if (d->year) say_year(w, d->year);
 }
 
-static void say_degrees(fth_words *w, int n) {
+static void say_degrees(fth_corpus_words *w, int n) {
     if (n < 0) fth_words_add(w, "minus");
     n = n < 0 ? -n : n;
     if (n == 1)
@@ -258,7 +259,8 @@ static void say_degrees(fth_words *w, int n) {
     fth_words_add(w, "Grad");
 }
 
-static int say(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form form) {
+static int say(fth_corpus_words *w, const fth_corpus_meaning *m, fth_corpus_slot slot,
+               fth_corpus_slot_form form) {
     cases c = form == FTH_FORM_acc ? ACCUSATIVE : form == FTH_FORM_dat ? DATIVE : NOMINATIVE;
     switch (slot) {
     case FTH_SLOT_number: say_cardinal(w, m->number); return 1;
@@ -280,7 +282,7 @@ static int say(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form 
     }
 }
 
-static int meet(fth_words *w, const char *next) {
+static int meet(fth_corpus_words *w, const char *next) {
     static const struct {
         const char *first, *second, *both;
     } pairs[] = {
@@ -293,7 +295,7 @@ static int meet(fth_words *w, const char *next) {
     return 0;
 }
 
-const fth_language fth_german = {
+const fth_corpus_language fth_german = {
     .id = FTH_DE,
     .code = "de",
     .name = "German",

@@ -41,7 +41,7 @@ enum {
 };
 
 /* clang-format off */
-const fth_noun fth_nouns[] = {
+const fth_corpus_noun fth_nouns[] = {
 #define NOUN(kinds, ...) {kinds, FORMS(__VA_ARGS__)},
     NOUN(THING, "book", "books", N, "Buch", "Bücher", M, "livre", "livres", M, "libro", "libros")
     NOUN(THING, "newspaper", "newspapers", F, "Zeitung", "Zeitungen", M, "journal", "journaux", M, "periódico", "periódicos")
@@ -115,7 +115,7 @@ const int fth_n_nouns = COUNT(fth_nouns);
 #define ES_BEFORE(m, before, f, mp, fp) {{m, mp}, {f, fp}}, before
 #define DE(word) {word, word}
 
-const fth_adjective fth_adjectives[] = {
+const fth_corpus_adjective fth_adjectives[] = {
     {COLOURED, "red", DE("rot"), FR_BEHIND("rouge", "rouge", "rouges", "rouges"), ES_BEHIND("rojo", "roja", "rojos", "rojas")},
     {COLOURED, "blue", DE("blau"), FR_BEHIND("bleu", "bleue", "bleus", "bleues"), ES_BEHIND("azul", "azul", "azules", "azules")},
     {COLOURED, "green", DE("grün"), FR_BEHIND("vert", "verte", "verts", "vertes"), ES_BEHIND("verde", "verde", "verdes", "verdes")},
@@ -135,7 +135,7 @@ const fth_adjective fth_adjectives[] = {
 const int fth_n_adjectives = COUNT(fth_adjectives);
 #undef DE
 
-const fth_who fth_whos[] = {
+const fth_corpus_who fth_whos[] = {
     {{"I", "ich", "je", ""}, FTH_I, M, {2, 99}},
     {{"he", "er", "il", "él"}, FTH_HE, M, {2, 99}},
     {{"she", "sie", "elle", "ella"}, FTH_HE, F, {2, 99}},
@@ -166,7 +166,7 @@ const int fth_n_whos = COUNT(fth_whos);
 #define FR(je, il, nous, ils, participle, base) {{je, il, nous, ils}, {participle}, base, NULL}
 #define ES(yo, el, nos, ellos, base, ...) {{yo, el, nos, ellos}, {__VA_ARGS__}, base, NULL}
 
-const fth_verb fth_verbs[] = {
+const fth_corpus_verb fth_verbs[] = {
     {FTH_VERB_TAKE | FTH_VERB_TRADE,
      {EN("buy", "buys", "bought"), DE("kaufe", "kauft", "kaufen", "gekauft", ""), FR("achète", "achète", "achetons", "achètent", "acheté", "acheter"),
       ES("compro", "compra", "compramos", "compran", "comprar", "compré", "compró", "compramos", "compraron")}},
@@ -254,7 +254,7 @@ const int fth_n_verbs = COUNT(fth_verbs);
 
 #define UNIT(kinds, ...) {kinds, {0, FORMS(__VA_ARGS__)}},
 enum { HALVES = FTH_UNIT_HALVES, VESSEL = FTH_UNIT_HALVES | FTH_UNIT_CONTAINER };
-const fth_unit fth_units[] = {
+const fth_corpus_unit fth_units[] = {
     UNIT(FTH_UNIT_KILOMETRE | HALVES, "kilometre", "kilometres", M, "Kilometer", "Kilometer", M, "kilomètre", "kilomètres", M, "kilómetro", "kilómetros")
     UNIT(FTH_UNIT_METRE | HALVES, "metre", "metres", M, "Meter", "Meter", M, "mètre", "mètres", M, "metro", "metros")
     UNIT(FTH_UNIT_CENTIMETRE, "centimetre", "centimetres", M, "Zentimeter", "Zentimeter", M, "centimètre", "centimètres", M, "centímetro", "centímetros")
@@ -273,7 +273,7 @@ const fth_unit fth_units[] = {
 };
 const int fth_n_units = COUNT(fth_units);
 
-const fth_currency fth_currencies[] = {
+const fth_corpus_currency fth_currencies[] = {
 #define COIN(...) {0, FORMS(__VA_ARGS__)}
     {COIN("euro", "euros", M, "Euro", "Euro", M, "euro", "euros", M, "euro", "euros"),
      COIN("cent", "cents", M, "Cent", "Cent", M, "centime", "centimes", M, "céntimo", "céntimos")},
@@ -288,7 +288,7 @@ const fth_currency fth_currencies[] = {
 const int fth_n_currencies = COUNT(fth_currencies);
 
 enum { SOLID = FTH_UNIT_KILO | FTH_UNIT_GRAM, DRINK = FTH_UNIT_LITRE | FTH_UNIT_BOTTLE | FTH_UNIT_GLASS };
-const fth_stuff fth_stuffs[] = {
+const fth_corpus_stuff fth_stuffs[] = {
     {FTH_UNIT_KILO, {"apples", "Äpfel", "pommes", "manzanas"}},
     {FTH_UNIT_KILO, {"oranges", "Orangen", "oranges", "naranjas"}},
     {FTH_UNIT_KILO, {"pears", "Birnen", "poires", "peras"}},
@@ -308,7 +308,7 @@ const fth_stuff fth_stuffs[] = {
 };
 const int fth_n_stuffs = COUNT(fth_stuffs);
 
-const fth_word fth_cities[] = {
+const fth_corpus_word fth_cities[] = {
     {{"Berlin", "Berlin", "Berlin", "Berlín"}},
     {{"Paris", "Paris", "Paris", "París"}},
     {{"London", "London", "Londres", "Londres"}},
@@ -324,19 +324,19 @@ const fth_word fth_cities[] = {
 };
 const int fth_n_cities = COUNT(fth_cities);
 
-const fth_word fth_dimensions[] = {
+const fth_corpus_word fth_dimensions[] = {
     {{"long", "lang", "long", "largo"}},
     {{"wide", "breit", "large", "ancho"}},
     {{"high", "hoch", "haut", "alto"}},
 };
 
-const fth_word fth_operations[] = {
+const fth_corpus_word fth_operations[] = {
     {{"plus", "plus", "plus", "más"}},
     {{"minus", "minus", "moins", "menos"}},
     {{"times", "mal", "fois", "por"}},
 };
 
-const fth_word fth_weekdays[] = {
+const fth_corpus_word fth_weekdays[] = {
     {{"Monday", "Montag", "lundi", "lunes"}},
     {{"Tuesday", "Dienstag", "mardi", "martes"}},
     {{"Wednesday", "Mittwoch", "mercredi", "miércoles"}},
@@ -346,7 +346,7 @@ const fth_word fth_weekdays[] = {
     {{"Sunday", "Sonntag", "dimanche", "domingo"}},
 };
 
-const fth_word fth_months[] = {
+const fth_corpus_word fth_months[] = {
     {{"January", "Januar", "janvier", "enero"}},
     {{"February", "Februar", "février", "febrero"}},
     {{"March", "März", "mars", "marzo"}},

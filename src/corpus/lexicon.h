@@ -5,14 +5,20 @@
 #ifndef FTH_CORPUS_LEXICON_H
 #define FTH_CORPUS_LEXICON_H
 
-typedef enum fth_language_id { FTH_EN, FTH_DE, FTH_FR, FTH_ES, FTH_LANGUAGES } fth_language_id;
+typedef enum fth_corpus_language_id {
+    FTH_EN,
+    FTH_DE,
+    FTH_FR,
+    FTH_ES,
+    FTH_LANGUAGES
+} fth_corpus_language_id;
 
-typedef enum fth_gender { FTH_MASCULINE, FTH_FEMININE, FTH_NEUTER } fth_gender;
+typedef enum fth_corpus_gender { FTH_MASCULINE, FTH_FEMININE, FTH_NEUTER } fth_corpus_gender;
 
-typedef enum fth_person { FTH_I, FTH_HE, FTH_WE, FTH_THEY, FTH_PERSONS } fth_person;
+typedef enum fth_corpus_person { FTH_I, FTH_HE, FTH_WE, FTH_THEY, FTH_PERSONS } fth_corpus_person;
 
 /* What a noun is good for: the draws ask for these. */
-typedef enum fth_noun_kind {
+typedef enum fth_corpus_noun_kind {
     FTH_NOUN_GOODS = 1 << 0,
     FTH_NOUN_LARGE = 1 << 1, /* goods that cost thousands */
     FTH_NOUN_FOOD = 1 << 2,
@@ -38,17 +44,17 @@ typedef enum fth_noun_kind {
     FTH_NOUN_DAYS = 1 << 22, /* an event that may last for days */
     FTH_NOUN_KIN = 1 << 23,  /* people that one calls one's own */
     FTH_NOUN_HELD = 1 << 24  /* an event that has a day */
-} fth_noun_kind;
+} fth_corpus_noun_kind;
 
-typedef struct fth_noun {
+typedef struct fth_corpus_noun {
     unsigned kinds;
     struct {
-        fth_gender gender;
+        fth_corpus_gender gender;
         const char *form[2]; /* one, several */
     } in[FTH_LANGUAGES];
-} fth_noun;
+} fth_corpus_noun;
 
-typedef struct fth_adjective {
+typedef struct fth_corpus_adjective {
     unsigned kinds; /* of the nouns that it goes with */
     const char *en;
     const char *de[2];     /* predicate, stem before an ending */
@@ -57,16 +63,16 @@ typedef struct fth_adjective {
     int fr_before;         /* stands before its noun */
     const char *es[2][2];  /* gender, number */
     const char *es_before; /* masculine singular before its noun; NULL: it stands behind */
-} fth_adjective;
+} fth_corpus_adjective;
 
-typedef struct fth_who {
+typedef struct fth_corpus_who {
     const char *in[FTH_LANGUAGES]; /* "" where the verb alone says it */
-    fth_person person;
-    fth_gender gender;
+    fth_corpus_person person;
+    fth_corpus_gender gender;
     int age[2]; /* from, to */
-} fth_who;
+} fth_corpus_who;
 
-typedef enum fth_verb_kind {
+typedef enum fth_corpus_verb_kind {
     FTH_VERB_TAKE = 1 << 0,  /* takes an object in every tense */
     FTH_VERB_HAVE = 1 << 1,  /* takes an object, present only */
     FTH_VERB_TRADE = 1 << 2, /* takes an amount of something */
@@ -82,9 +88,9 @@ typedef enum fth_verb_kind {
     FTH_VERB_COST = 1 << 12,
     FTH_VERB_SET_OUT = 1 << 13,
     FTH_VERB_SLEEP = 1 << 14
-} fth_verb_kind;
+} fth_corpus_verb_kind;
 
-typedef struct fth_verb {
+typedef struct fth_corpus_verb {
     unsigned kinds;
     struct {
         const char *now[FTH_PERSONS];
@@ -92,9 +98,9 @@ typedef struct fth_verb {
         const char *base;
         const char *particle; /* German: at the end of the sentence */
     } in[FTH_LANGUAGES];
-} fth_verb;
+} fth_corpus_verb;
 
-typedef enum fth_unit_kind {
+typedef enum fth_corpus_unit_kind {
     FTH_UNIT_KILOMETRE = 1 << 0,
     FTH_UNIT_METRE = 1 << 1,
     FTH_UNIT_CENTIMETRE = 1 << 2,
@@ -110,46 +116,46 @@ typedef enum fth_unit_kind {
     FTH_UNIT_YEAR = 1 << 12,
     FTH_UNIT_HALVES = 1 << 13,   /* "half a kilo", "two and a half kilos" */
     FTH_UNIT_CONTAINER = 1 << 14 /* English says "a bottle" but "one kilo" */
-} fth_unit_kind;
+} fth_corpus_unit_kind;
 
-typedef struct fth_unit {
+typedef struct fth_corpus_unit {
     unsigned kinds;
-    fth_noun noun;
-} fth_unit;
+    fth_corpus_noun noun;
+} fth_corpus_unit;
 
-typedef struct fth_stuff {
+typedef struct fth_corpus_stuff {
     unsigned kinds; /* of units */
     const char *in[FTH_LANGUAGES];
-} fth_stuff;
+} fth_corpus_stuff;
 
-typedef struct fth_currency {
-    fth_noun unit, cent;
-} fth_currency;
+typedef struct fth_corpus_currency {
+    fth_corpus_noun unit, cent;
+} fth_corpus_currency;
 
-typedef struct fth_word {
+typedef struct fth_corpus_word {
     const char *in[FTH_LANGUAGES];
-} fth_word;
+} fth_corpus_word;
 
 /* Each table with the number of its rows. */
-extern const fth_noun fth_nouns[];
+extern const fth_corpus_noun fth_nouns[];
 extern const int fth_n_nouns;
-extern const fth_adjective fth_adjectives[];
+extern const fth_corpus_adjective fth_adjectives[];
 extern const int fth_n_adjectives;
-extern const fth_who fth_whos[];
+extern const fth_corpus_who fth_whos[];
 extern const int fth_n_whos;
-extern const fth_verb fth_verbs[];
+extern const fth_corpus_verb fth_verbs[];
 extern const int fth_n_verbs;
-extern const fth_unit fth_units[];
+extern const fth_corpus_unit fth_units[];
 extern const int fth_n_units;
-extern const fth_stuff fth_stuffs[];
+extern const fth_corpus_stuff fth_stuffs[];
 extern const int fth_n_stuffs;
-extern const fth_currency fth_currencies[];
+extern const fth_corpus_currency fth_currencies[];
 extern const int fth_n_currencies;
-extern const fth_word fth_cities[];
+extern const fth_corpus_word fth_cities[];
 extern const int fth_n_cities;
-extern const fth_word fth_dimensions[]; /* long, wide, high */
-extern const fth_word fth_operations[]; /* plus, minus, times */
-extern const fth_word fth_weekdays[];   /* [7] from Monday */
-extern const fth_word fth_months[];     /* [12] */
+extern const fth_corpus_word fth_dimensions[]; /* long, wide, high */
+extern const fth_corpus_word fth_operations[]; /* plus, minus, times */
+extern const fth_corpus_word fth_weekdays[];   /* [7] from Monday */
+extern const fth_corpus_word fth_months[];     /* [12] */
 
 #endif

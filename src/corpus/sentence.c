@@ -21,25 +21,26 @@ static const char *const form_names[] = {
 #undef FORM
 };
 
-const fth_language *fth_language_find(const char *code, size_t length) {
-    static const fth_language *const all[] = {&fth_english, &fth_german, &fth_french, &fth_spanish};
+const fth_corpus_language *fth_language_find(const char *code, size_t length) {
+    static const fth_corpus_language *const all[] = {&fth_english, &fth_german, &fth_french,
+                                                     &fth_spanish};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strlen(all[i]->code) == length && memcmp(all[i]->code, code, length) == 0)
             return all[i];
     return NULL;
 }
 
-void fth_numeral_add(fth_numeral *n, const char *piece) {
+void fth_numeral_add(fth_corpus_numeral *n, const char *piece) {
     while (*piece && n->length + 1 < sizeof n->text) n->text[n->length++] = *piece++;
     n->text[n->length] = 0;
 }
 
-void fth_numeral_cut(fth_numeral *n, size_t bytes) {
+void fth_numeral_cut(fth_corpus_numeral *n, size_t bytes) {
     n->length -= bytes < n->length ? bytes : n->length;
     n->text[n->length] = 0;
 }
 
-void fth_words_glue(fth_words *w, const char *piece) {
+void fth_words_glue(fth_corpus_words *w, const char *piece) {
     size_t length = strlen(piece);
     if (length >= sizeof w->text - w->length) {
         w->broken = 1;
@@ -49,7 +50,7 @@ void fth_words_glue(fth_words *w, const char *piece) {
     w->length += length;
 }
 
-void fth_words_add(fth_words *w, const char *word) {
+void fth_words_add(fth_corpus_words *w, const char *word) {
     if (!*word) return;
     if (w->length && w->language->meet(w, word)) return;
     if (w->length && !w->tight) fth_words_glue(w, " ");
@@ -59,14 +60,14 @@ void fth_words_add(fth_words *w, const char *word) {
     fth_words_glue(w, word);
 }
 
-void fth_words_change(fth_words *w, const char *word, int tight) {
+void fth_words_change(fth_corpus_words *w, const char *word, int tight) {
     w->length = w->last;
     w->text[w->length] = 0;
     fth_words_glue(w, word);
     w->tight = tight;
 }
 
-int fth_words_last_is(const fth_words *w, const char *word) {
+int fth_words_last_is(const fth_corpus_words *w, const char *word) {
     return strcmp(w->text + w->last, word) == 0;
 }
 
@@ -85,8 +86,8 @@ static int find(const char *name, size_t length, const char *const *names, int c
     return -1;
 }
 
-static fth_person subject_person(const fth_words *w, const fth_meaning *m) {
-    const fth_amount *a = &m->amount;
+static fth_corpus_person subject_person(const fth_corpus_words *w, const fth_corpus_meaning *m) {
+    const fth_corpus_amount *a = &m->amount;
     switch (m->subject) {
     case FTH_SUBJECT_WHO: return fth_whos[m->who].person;
     case FTH_SUBJECT_THINGS: return fth_np_plural(&m->things) ? FTH_THEY : FTH_HE;
@@ -97,14 +98,15 @@ static fth_person subject_person(const fth_words *w, const fth_meaning *m) {
 }
 
 /* German and French have one participle for all persons. */
-static const char *past_form(const fth_verb *v, fth_language_id id, fth_person person) {
+static const char *past_form(const fth_corpus_verb *v, fth_corpus_language_id id,
+                             fth_corpus_person person) {
     const char *const *past = v->in[id].past;
     return past[person] ? past[person] : past[0];
 }
 
 /* The slots that are one look into a table. 0: the language must say it. */
-static int say_word(fth_words *w, const fth_meaning *m, fth_slot slot) {
-    fth_language_id id = w->language->id;
+static int say_word(fth_corpus_words *w, const fth_corpus_meaning *m, fth_corpus_slot slot) {
+    fth_corpus_language_id id = w->language->id;
     const char *word = NULL;
     switch (slot) {
     case FTH_SLOT_who: word = fth_whos[m->who].in[id]; break;
@@ -131,16 +133,17 @@ static int say_word(fth_words *w, const fth_meaning *m, fth_slot slot) {
     return 1;
 }
 
-static void say_slot(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form form) {
+static void say_slot(fth_corpus_words *w, const fth_corpus_meaning *m, fth_corpus_slot slot,
+                     fth_corpus_slot_form form) {
     if (slot == FTH_SLOT_subject) {
-        static const fth_slot of[] = {FTH_SLOT_who, FTH_SLOT_things, FTH_SLOT_amount};
+        static const fth_corpus_slot of[] = {FTH_SLOT_who, FTH_SLOT_things, FTH_SLOT_amount};
         slot = of[m->subject];
     }
     if (!say_word(w, m, slot) && !w->language->say(w, m, slot, form)) w->broken = 1;
 }
 
 /* text begins behind the brace; returns what follows the closing one. */
-static const char *fill_slot(fth_words *w, const fth_meaning *m, const char *text) {
+static const char *fill_slot(fth_corpus_words *w, const fth_corpus_meaning *m, const char *text) {
     size_t length = strcspn(text, "}"), name = strcspn(text, " }");
     int slot = find(text, name, slot_names, (int)(sizeof slot_names / sizeof *slot_names));
     int form = FTH_FORM_nom;
@@ -151,12 +154,12 @@ static const char *fill_slot(fth_words *w, const fth_meaning *m, const char *tex
         w->broken = 1;
         return text + strlen(text);
     }
-    say_slot(w, m, (fth_slot)slot, (fth_slot_form)form);
+    say_slot(w, m, (fth_corpus_slot)slot, (fth_corpus_slot_form)form);
     return text + length + 1;
 }
 
 /* A word as the template has it, or the punctuation right behind a slot. */
-static const char *fill_literal(fth_words *w, const char *text, int behind_slot) {
+static const char *fill_literal(fth_corpus_words *w, const char *text, int behind_slot) {
     char word[64];
     size_t length = strcspn(text, " {");
     if (length >= sizeof word) {
@@ -172,7 +175,8 @@ static const char *fill_literal(fth_words *w, const char *text, int behind_slot)
     return text + length;
 }
 
-fth_err fth_meaning_say(fth_words *w, const fth_language *language, const fth_meaning *m) {
+fth_err fth_meaning_say(fth_corpus_words *w, const fth_corpus_language *language,
+                        const fth_corpus_meaning *m) {
     w->language = language;
     w->length = w->last = 0;
     w->tight = w->broken = 0;

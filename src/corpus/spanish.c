@@ -19,7 +19,7 @@ static const char *const hundreds[] = {
     "",         "cient",     "doscient",  "trescient", "cuatrocient",
     "quinient", "seiscient", "setecient", "ochocient", "novecient"};
 
-static void below_hundred(fth_numeral *out, int n, ending e) {
+static void below_hundred(fth_corpus_numeral *out, int n, ending e) {
     if (n % 10 == 1 && n != 11 && e != BEFORE_MASCULINE) {
         if (n > 30) {
             fth_numeral_add(out, tens[n / 10]);
@@ -39,7 +39,7 @@ static void below_hundred(fth_numeral *out, int n, ending e) {
 }
 
 /* "cien" alone, "ciento" with more to come; from two hundred on the hundreds agree. */
-static void below_thousand(fth_numeral *out, int n, ending e) {
+static void below_thousand(fth_corpus_numeral *out, int n, ending e) {
     if (n == 100) {
         fth_numeral_add(out, "cien");
         return;
@@ -54,7 +54,7 @@ static void below_thousand(fth_numeral *out, int n, ending e) {
 }
 
 /* 0 to 1,000,000. "mil" follows a number as a noun would: "veintiún mil", "doscientas mil casas". */
-static void cardinal(fth_numeral *out, int n, ending e) {
+static void cardinal(fth_corpus_numeral *out, int n, ending e) {
     if (n == 1000000) {
         fth_numeral_add(out, "un millón");
         return;
@@ -68,18 +68,18 @@ static void cardinal(fth_numeral *out, int n, ending e) {
     if (n < 1000 || n % 1000) below_thousand(out, n % 1000, e);
 }
 
-static void say_cardinal(fth_words *w, int n, ending e) {
-    fth_numeral text = {0};
+static void say_cardinal(fth_corpus_words *w, int n, ending e) {
+    fth_corpus_numeral text = {0};
     cardinal(&text, n, e);
     fth_words_add(w, text.text);
 }
 
-static ending before(fth_gender gender) {
+static ending before(fth_corpus_gender gender) {
     return gender == FTH_FEMININE ? BEFORE_FEMININE : BEFORE_MASCULINE;
 }
 
 /* 1 to 100 before a noun: "primer", "tercer" before a masculine one; 21 is two words that agree. */
-static void say_ordinal(fth_words *w, int n, fth_gender gender) {
+static void say_ordinal(fth_corpus_words *w, int n, fth_corpus_gender gender) {
     static const char *const units[] = {"",           "primer",       "segund",      "tercer",
                                         "cuart",      "quint",        "sext",        "séptim",
                                         "octav",      "noven",        "décim",       "undécim",
@@ -108,7 +108,8 @@ static void say_ordinal(fth_words *w, int n, fth_gender gender) {
     if (!shortened) fth_words_glue(w, end);
 }
 
-static void say_article(fth_words *w, const fth_np *t, fth_gender gender, int plural) {
+static void say_article(fth_corpus_words *w, const fth_corpus_np *t, fth_corpus_gender gender,
+                        int plural) {
     static const char *const article[][2][2] = {
         /* gender, number */
         [FTH_DET_A] = {{"un", ""}, {"una", ""}},
@@ -126,10 +127,11 @@ static void say_article(fth_words *w, const fth_np *t, fth_gender gender, int pl
     }
 }
 
-static void say_np(fth_words *w, const fth_np *t) {
-    const fth_noun *noun = &fth_nouns[t->noun];
-    const fth_adjective *adjective = t->adjective >= 0 ? &fth_adjectives[t->adjective] : NULL;
-    fth_gender gender = noun->in[FTH_ES].gender;
+static void say_np(fth_corpus_words *w, const fth_corpus_np *t) {
+    const fth_corpus_noun *noun = &fth_nouns[t->noun];
+    const fth_corpus_adjective *adjective =
+        t->adjective >= 0 ? &fth_adjectives[t->adjective] : NULL;
+    fth_corpus_gender gender = noun->in[FTH_ES].gender;
     int plural = fth_np_plural(t), first = adjective && adjective->es_before;
     say_article(w, t, gender, plural);
     if (first)
@@ -140,9 +142,9 @@ static void say_np(fth_words *w, const fth_np *t) {
 }
 
 /* "medio litro", "dos litros y medio", "dos horas y media" */
-static void say_amount(fth_words *w, const fth_amount *a) {
-    const fth_noun *unit = &fth_units[a->unit].noun;
-    fth_gender gender = unit->in[FTH_ES].gender;
+static void say_amount(fth_corpus_words *w, const fth_corpus_amount *a) {
+    const fth_corpus_noun *unit = &fth_units[a->unit].noun;
+    fth_corpus_gender gender = unit->in[FTH_ES].gender;
     const char *half = gender == FTH_FEMININE ? "media" : "medio";
     if (a->n)
         say_cardinal(w, a->n, before(gender));
@@ -158,20 +160,20 @@ static void say_amount(fth_words *w, const fth_amount *a) {
     fth_words_add(w, fth_stuffs[a->stuff].in[FTH_ES]);
 }
 
-static void say_coins(fth_words *w, int n, const fth_noun *coin) {
+static void say_coins(fth_corpus_words *w, int n, const fth_corpus_noun *coin) {
     say_cardinal(w, n, before(coin->in[FTH_ES].gender));
     fth_words_add(w, coin->in[FTH_ES].form[n != 1]);
 }
 
-static void say_price(fth_words *w, const fth_price *p) {
+static void say_price(fth_corpus_words *w, const fth_corpus_price *p) {
     say_coins(w, p->amount, &fth_currencies[p->currency].unit);
     if (!p->cents) return;
     fth_words_add(w, "y");
     say_coins(w, p->cents, &fth_currencies[p->currency].cent);
 }
 
-static void say_time(fth_words *w, const fth_daytime *t) {
-    fth_spoken s = fth_daytime_spoken(t);
+static void say_time(fth_corpus_words *w, const fth_corpus_daytime *t) {
+    fth_corpus_spoken s = fth_daytime_spoken(t);
     fth_words_add(w, s.hour == 1 ? "la" : "las");
     say_cardinal(w, s.hour, BEFORE_FEMININE);
     if (s.minutes) fth_words_add(w, s.to ? "menos" : "y");
@@ -189,7 +191,7 @@ static void say_time(fth_words *w, const fth_daytime *t) {
                                                    : "de la madrugada");
 }
 
-static void say_date(fth_words *w, const fth_date *d, int bare) {
+static void say_date(fth_corpus_words *w, const fth_corpus_date *d, int bare) {
     if (!bare) fth_words_add(w, "el");
     if (d->weekday >= 0) fth_words_add(w, fth_weekdays[d->weekday].in[FTH_ES]);
     if (d->weekday >= 0 && bare) fth_words_glue(w, ",");
@@ -204,15 +206,17 @@ static void say_date(fth_words *w, const fth_date *d, int bare) {
     say_cardinal(w, d->year, ALONE);
 }
 
-static void say_degrees(fth_words *w, int n) {
+static void say_degrees(fth_corpus_words *w, int n) {
     int size = n < 0 ? -n : n;
     say_cardinal(w, size, BEFORE_MASCULINE);
     fth_words_add(w, size == 1 ? "grado" : "grados");
     if (n < 0) fth_words_add(w, "bajo cero");
 }
 
-static int say(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form form) {
-    fth_gender gender = m->things.noun >= 0 ? fth_nouns[m->things.noun].in[FTH_ES].gender : 0;
+static int say(fth_corpus_words *w, const fth_corpus_meaning *m, fth_corpus_slot slot,
+               fth_corpus_slot_form form) {
+    fth_corpus_gender gender =
+        m->things.noun >= 0 ? fth_nouns[m->things.noun].in[FTH_ES].gender : 0;
     switch (slot) {
     case FTH_SLOT_number: say_cardinal(w, m->number, ALONE); return 1;
     case FTH_SLOT_other: say_cardinal(w, m->other, ALONE); return 1;
@@ -239,7 +243,7 @@ static int say(fth_words *w, const fth_meaning *m, fth_slot slot, fth_slot_form 
 }
 
 /* "a" + "el" is "al", "de" + "el" is "del"; "o" before an o is "u": "siete u ocho". */
-static int meet(fth_words *w, const char *next) {
+static int meet(fth_corpus_words *w, const char *next) {
     if (strcmp(next, "el") == 0 && fth_words_last_is(w, "a")) {
         fth_words_change(w, "al", 0);
         return 1;
@@ -252,7 +256,7 @@ static int meet(fth_words *w, const char *next) {
     return 0;
 }
 
-const fth_language fth_spanish = {
+const fth_corpus_language fth_spanish = {
     .id = FTH_ES,
     .code = "es",
     .name = "Spanish",

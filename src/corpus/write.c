@@ -33,7 +33,7 @@ static fth_err name_files(job *j, const char *folder) {
     j->stage = fth_strdup_printf("%s/.corpus.tmp-%ld-0", folder, (long)getpid());
     int ok = j->stage != NULL;
     for (int i = 0; i < FILES && ok; i++) {
-        const char *language = fth_corpus_language(j->corpus, i % 2);
+        const char *language = fth_corpus_code_of(j->corpus, i % 2);
         j->final[i] = fth_strdup_printf("%s/%s.%s", folder, split_names[i / 2], language);
         j->staged[i] = fth_strdup_printf("%s/%s.%s", j->stage, split_names[i / 2], language);
         ok = j->final[i] && j->staged[i];
@@ -71,12 +71,12 @@ done:
 
 static fth_err move_up(job *j, const char *folder) {
     fth_err err = FTH_OK;
-    fth_scratch_lock(); /* all six or none, whatever signal comes */
+    fth_unfinished_lock(); /* all six or none, whatever signal comes */
     for (int i = 0; i < FILES && !err; i++)
         if (rename(j->staged[i], j->final[i]) != 0)
             err = fth_fail(FTH_IO, "%s: cannot put the file in place: %s", j->final[i],
                            strerror(errno));
-    fth_scratch_unlock();
+    fth_unfinished_unlock();
     return err ? err : fth_sync_dir(folder);
 }
 
@@ -105,7 +105,7 @@ static fth_err write_all(job *j, const char *folder, const int64_t count[FTH_COR
                          fth_log *log) {
     FTH_TRY(fth_make_dirs(j->stage));
     j->lock = open(j->stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (j->lock < 0 || !fth_scratch_claim(j->lock, j->stage))
+    if (j->lock < 0 || !fth_unfinished_claim(j->lock, j->stage))
         return fth_fail(FTH_IO, "%s: cannot lock the folder", j->stage);
     fth_progress_init(&j->progress, log, fth_real_clock(), "corpus", "phrases", 0,
                       count[0] + count[1] + count[2]);
@@ -125,12 +125,12 @@ fth_err fth_corpus_write(fth_corpus *c, const char *folder, const int64_t count[
     FTH_TRY_OR(err, name_files(&j, folder), done);
     if (!force) FTH_TRY_OR(err, check_free(&j), done);
     FTH_TRY_OR(err, fth_new_dirs_make(&made, folder), done);
-    FTH_TRY_OR(err, fth_scratch_sweep(folder, ".corpus"), done);
-    FTH_TRY_OR(err, fth_scratch_hold(j.stage), done);
+    FTH_TRY_OR(err, fth_unfinished_sweep(folder, ".corpus"), done);
+    FTH_TRY_OR(err, fth_unfinished_hold(j.stage), done);
     err = write_all(&j, folder, count, log);
     if (err) (void)fth_remove_tree(j.stage); /* the first failure is the one to tell */
 done:
-    fth_scratch_drop(j.stage);
+    fth_unfinished_drop(j.stage);
     if (j.lock >= 0) close(j.lock);
     fth_new_dirs_fini(&made);
     free(j.stage);

@@ -47,14 +47,14 @@ static fth_err check_place(const fth_out_folder *f, int force, const char *mark)
 /* "NAME.tmp-" are the temporary names of NAME. */
 static fth_err sweep(const fth_out_folder *f) {
     const char *slash = strrchr(f->path, '/');
-    return fth_scratch_sweep(f->parent, slash ? slash + 1 : f->path);
+    return fth_unfinished_sweep(f->parent, slash ? slash + 1 : f->path);
 }
 
 /* Makes and locks it; EEXIST: the name is taken, or was swept away before it could be locked. */
 static int make_locked(fth_out_folder *f) {
     if (mkdir(f->temp, 0777) != 0) return errno;
     f->lock = open(f->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->lock >= 0 && fth_scratch_claim(f->lock, f->temp)) return 0;
+    if (f->lock >= 0 && fth_unfinished_claim(f->lock, f->temp)) return 0;
     const int reason = f->lock < 0 && errno != ENOENT ? errno : EEXIST;
     if (f->lock >= 0) close(f->lock);
     f->lock = -1;
@@ -67,10 +67,10 @@ static fth_err make_temp(fth_out_folder *f) {
     for (int try = 0; try <= 1000 && reason == EEXIST; try++) {
         f->temp = fth_strdup_printf("%s.tmp-%ld-%d", f->path, (long)getpid(), try);
         if (!f->temp) return no_memory(f->path);
-        FTH_TRY(fth_scratch_hold(f->temp));
+        FTH_TRY(fth_unfinished_hold(f->temp));
         reason = make_locked(f);
         if (reason == 0) return FTH_OK;
-        fth_scratch_drop(f->temp);
+        fth_unfinished_drop(f->temp);
         free(f->temp);
         f->temp = NULL;
     }
@@ -92,20 +92,20 @@ fail:
 }
 
 fth_err fth_out_folder_commit(fth_out_folder *f) {
-    char *waste = NULL, *old = fth_strdup_printf("%s.old", f->temp);
+    char *replaced = NULL, *old = fth_strdup_printf("%s.old", f->temp);
     fth_err err = old ? fth_sync_dir(f->temp) : no_memory(f->path);
-    if (err == FTH_OK) err = fth_scratch_commit(&f->temp, f->path, old, &waste);
+    if (err == FTH_OK) err = fth_unfinished_commit(&f->temp, f->path, old, &replaced);
     if (err == FTH_OK) err = fth_sync_dir(f->parent);
-    if (err == FTH_OK && waste) err = fth_remove_tree(waste);
-    fth_scratch_drop(waste);
-    free(waste);
+    if (err == FTH_OK && replaced) err = fth_remove_tree(replaced);
+    fth_unfinished_drop(replaced);
+    free(replaced);
     free(old);
     return err;
 }
 
 void fth_out_folder_fini(fth_out_folder *f) {
     if (f->temp) fth_remove_tree(f->temp);
-    fth_scratch_drop(f->temp);
+    fth_unfinished_drop(f->temp);
     if (f->path && f->lock >= 0) close(f->lock);
     fth_new_dirs_fini(&f->above);
     free(f->temp);

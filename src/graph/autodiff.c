@@ -13,7 +13,7 @@ typedef struct backward {
     fth_builder *b;
     fth_graph *g;
     fth_val *grad;     /* [n_values of the forward graph] */
-    int32_t *asked;    /* [n_values of the forward graph] number in watch, from 1; NULL: none */
+    int32_t *asked;    /* [n_values of the forward graph] number in requests, from 1; NULL: none */
     int32_t n_forward; /* operations of the forward */
     fth_val n_values;  /* and its values */
 } backward;
@@ -63,9 +63,9 @@ static bool is_asked(const backward *w, fth_val v) {
 /* Shows the complete gradient of v to whoever asked for it. */
 static void show(backward *w, fth_val v, fth_val grad) {
     if (!v || !grad || !is_asked(w, v) || w->g->err != FTH_OK) return;
-    fth_watched *item = &w->b->watch->item[w->asked[v] - 1];
+    fth_grad_request *item = &w->b->requests->item[w->asked[v] - 1];
     item->grad = grad;
-    if (w->b->watch->made) w->b->watch->made(w->b->watch->context, w->b, item);
+    if (w->b->requests->made) w->b->requests->made(w->b->requests->context, w->b, item);
 }
 
 /* A place for the gradient of v that an operation assigns whole. A view's place is the same columns
@@ -479,9 +479,9 @@ static void one_backward(backward *w, int32_t i) {
     case FTH_KIND_mean: rows_backward(w, i, FTH_KIND_mean_bwd); break;
     case FTH_KIND_square: square_backward(w, i); break;
     case FTH_KIND_xent: xent_backward(w, i); break;
-    case FTH_KIND_watch:
-    case FTH_KIND_watch_positions:
-    case FTH_KIND_watch_entropy: break; /* nothing depends on what they write */
+    case FTH_KIND_gauge:
+    case FTH_KIND_gauge_positions:
+    case FTH_KIND_gauge_entropy: break; /* nothing depends on what they write */
     default:
         w->g->err =
             fth_fail(FTH_FAILED, "operation %s has no backward", fth_kind_name(w->g->op[i].kind));
@@ -500,9 +500,9 @@ static void show_outputs(backward *w, int32_t i) {
     }
 }
 
-static bool number_asked(backward *w, const fth_watch *watch, int32_t n_values) {
+static bool number_asked(backward *w, const fth_grad_requests *requests, int32_t n_values) {
     w->asked = calloc((size_t)n_values, sizeof *w->asked);
-    for (int32_t k = 0; w->asked && k < watch->n; k++) w->asked[watch->item[k].value] = k + 1;
+    for (int32_t k = 0; w->asked && k < requests->n; k++) w->asked[requests->item[k].value] = k + 1;
     return w->asked != NULL;
 }
 
@@ -510,13 +510,13 @@ fth_err fth_backward(fth_builder *b) {
     fth_graph *g = b->graph;
     if (g->err != FTH_OK) return g->err;
     backward w = {.b = b, .g = g, .n_forward = g->n_ops, .n_values = g->n_values};
-    bool watched = b->watch && b->watch->n > 0;
+    bool requested = b->requests && b->requests->n > 0;
     w.grad = calloc((size_t)g->n_values, sizeof *w.grad);
-    if (!w.grad || (watched && !number_asked(&w, b->watch, g->n_values)))
+    if (!w.grad || (requested && !number_asked(&w, b->requests, g->n_values)))
         g->err = fth_fail(FTH_NO_MEMORY, "no memory for a backward graph");
     for (int32_t i = w.n_forward - 1; i >= 0 && g->err == FTH_OK; i--) {
         one_backward(&w, i);
-        if (watched)
+        if (requested)
             show_outputs(&w, i); /* behind it: nothing stands between a product and its join */
     }
     free(w.grad);

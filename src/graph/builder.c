@@ -588,13 +588,13 @@ void fth_keep(fth_builder *b, fth_val v) {
 /* ---- gradients to be shown ---- */
 
 void fth_want_gradient(fth_builder *b, fth_val v) {
-    fth_watch *w = b->watch;
+    fth_grad_requests *w = b->requests;
     if (broken(b) || !v) return;
     for (int32_t k = w->n - 1; k >= 0; k--)
         if (w->item[k].value == v) return;
     if (w->n == w->capacity) {
         int32_t capacity = w->capacity ? w->capacity * 2 : 64;
-        fth_watched *more = realloc(w->item, sizeof *more * (size_t)capacity);
+        fth_grad_request *more = realloc(w->item, sizeof *more * (size_t)capacity);
         if (!more) {
             set_error(b, fth_fail(FTH_NO_MEMORY, "no memory for %d gradients", capacity));
             return;
@@ -602,10 +602,10 @@ void fth_want_gradient(fth_builder *b, fth_val v) {
         w->item = more;
         w->capacity = capacity;
     }
-    w->item[w->n++] = (fth_watched){.value = v};
+    w->item[w->n++] = (fth_grad_request){.value = v};
 }
 
-void fth_watch_fini(fth_watch *w) {
+void fth_grad_requests_fini(fth_grad_requests *w) {
     free(w->item);
-    *w = (fth_watch){0};
+    *w = (fth_grad_requests){0};
 }

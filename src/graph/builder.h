@@ -13,29 +13,29 @@ typedef struct fth_builder fth_builder;
 /* Gradients of values that someone wants to see. fth_backward makes the total gradient of every
  * value asked for exist as a value of its own, also where a fused operation would have passed over
  * it. What the other operations compute stays the same to the bit. */
-typedef struct fth_watched {
+typedef struct fth_grad_request {
     fth_val value;
     fth_val grad; /* set by fth_backward; stays 0 when the loss does not depend on the value */
-} fth_watched;
-typedef struct fth_watch {
-    fth_watched *item; /* [n] in the order of asking */
+} fth_grad_request;
+typedef struct fth_grad_requests {
+    fth_grad_request *item; /* [n] in the order of asking */
     int32_t n, capacity;
     /* Called when a gradient is complete: it can be read by operations added there and then.
      * NULL: nobody. */
-    void (*made)(void *context, fth_builder *b, const fth_watched *item);
+    void (*made)(void *context, fth_builder *b, const fth_grad_request *item);
     void *context;
-} fth_watch;
-void fth_watch_fini(fth_watch *w);
+} fth_grad_requests;
+void fth_grad_requests_fini(fth_grad_requests *w);
 
 struct fth_builder {
     fth_graph *graph;
     fth_params *params;
     const fth_config *config;
-    bool backward;    /* a backward follows: operations save what it needs */
-    bool dropout;     /* the dropouts of config are on */
-    bool keep_bits;   /* with a backward, joins save which elements their dropout has kept */
-    uint32_t sites;   /* places of dropout so far */
-    fth_watch *watch; /* gradients to be shown; NULL: none, borrowed */
+    bool backward;  /* a backward follows: operations save what it needs */
+    bool dropout;   /* the dropouts of config are on */
+    bool keep_bits; /* with a backward, joins save which elements their dropout has kept */
+    uint32_t sites; /* places of dropout so far */
+    fth_grad_requests *requests; /* gradients to be shown; NULL: none, borrowed */
     /* Where the operations being added belong. */
     fth_stack stack;
     fth_sub sub;
@@ -151,7 +151,7 @@ fth_val fth_state(fth_builder *b, int64_t rows, int64_t width);
 /* Marks a value to stay readable after the run. */
 void fth_keep(fth_builder *b, fth_val v);
 
-/* Asks for the total gradient of a value, before fth_backward; needs b->watch. Asking twice is
+/* Asks for the total gradient of a value, before fth_backward; needs b->requests. Asking twice is
  * asking once. */
 void fth_want_gradient(fth_builder *b, fth_val v);
 

@@ -9,31 +9,31 @@
 #include "graph/graph.h"
 
 /* Where an operation belongs and where its sums go. */
-typedef struct fth_watch_at {
+typedef struct fth_gauge_at {
     fth_stack stack;
     fth_sub sub;
     int32_t layer; /* -1: outside of layers */
     bool backward; /* stands among the backward operations */
     fth_val board;
     int32_t column; /* of the board: this and the next one */
-} fth_watch_at;
+} fth_gauge_at;
 
 /* A board of so many columns, [1, columns] full, kept from run to run. */
-fth_val fth_watch_board(fth_graph *g, int32_t columns);
+fth_val fth_gauge_board(fth_graph *g, int32_t columns);
 
-void fth_watch_norm(fth_graph *g, const fth_watch_at *at, fth_val x);
-void fth_watch_nonzero(fth_graph *g, const fth_watch_at *at, fth_val x);
-void fth_watch_cosine(fth_graph *g, const fth_watch_at *at, fth_val x, fth_val f);
+void fth_gauge_norm(fth_graph *g, const fth_gauge_at *at, fth_val x);
+void fth_gauge_nonzero(fth_graph *g, const fth_gauge_at *at, fth_val x);
+void fth_gauge_cosine(fth_graph *g, const fth_gauge_at *at, fth_val x, fth_val f);
 /* The branch against the residual of the sum that makes y, coefficients included and dropout left
  * out; with 1 for both where y is no such sum of x and f. */
-void fth_watch_ratio(fth_graph *g, const fth_watch_at *at, fth_val x, fth_val f, fth_val y);
+void fth_gauge_ratio(fth_graph *g, const fth_gauge_at *at, fth_val x, fth_val f, fth_val y);
 /* Mean cosine between the rows of each sentence of the side. */
-void fth_watch_positions(fth_graph *g, const fth_watch_at *at, fth_val x, fth_side side);
+void fth_gauge_positions(fth_graph *g, const fth_gauge_at *at, fth_val x, fth_side side);
 /* Entropy of the attention that made `lse`. */
-void fth_watch_entropy(fth_graph *g, const fth_watch_at *at, fth_val lse);
+void fth_gauge_entropy(fth_graph *g, const fth_gauge_at *at, fth_val lse);
 
 /* Lets none of these operations run beside the others (plan.h), where what they read would have to
  * stay a little longer than it does without them. */
-void fth_watch_in_line(fth_graph *g);
+void fth_gauge_in_line(fth_graph *g);
 
 #endif

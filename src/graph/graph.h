@@ -102,13 +102,13 @@ typedef struct fth_drop {
     uint32_t site; /* number of the place, the same on every backend */
 } fth_drop;
 
-/* What a watch operation sums up. Roots keep squares within the range of a float. */
-typedef enum fth_watch_what {
-    FTH_WATCH_NORM,    /* sqrt(sum of x^2); sum over rows of |x| */
-    FTH_WATCH_NONZERO, /* entries of x that are not 0; all entries */
-    FTH_WATCH_COSINE,  /* sum over rows of <x, f> / (|x| |f|); rows */
-    FTH_WATCH_RATIO    /* sqrt(sum of (a f)^2); sqrt(sum of (r x)^2) */
-} fth_watch_what;
+/* What a gauge operation sums up. Roots keep squares within the range of a float. */
+typedef enum fth_gauge_what {
+    FTH_GAUGE_NORM,    /* sqrt(sum of x^2); sum over rows of |x| */
+    FTH_GAUGE_NONZERO, /* entries of x that are not 0; all entries */
+    FTH_GAUGE_COSINE,  /* sum over rows of <x, f> / (|x| |f|); rows */
+    FTH_GAUGE_RATIO    /* sqrt(sum of (a f)^2); sqrt(sum of (r x)^2) */
+} fth_gauge_what;
 
 /* What of a vocabulary in bands a loss is about: the words below `low`, then one entry for those below `high`
  * and one for the others; or the words from low to high, counted from low. */
@@ -123,7 +123,8 @@ typedef struct fth_op {
     int32_t n_in, n_out;
     fth_val *in, *out; /* by the names of op.h; 0 where an optional operand is absent */
     bool backward;
-    bool aside;      /* telemetry, or made again for gradients of weights alone (fth_runs_aside) */
+    bool
+        deferrable; /* telemetry, or made again for gradients of weights alone (fth_is_deferrable) */
     fth_stack stack; /* where it belongs, for recompute, reports and telemetry */
     fth_sub sub;
     int32_t layer; /* 0-based, -1 outside of layers */
@@ -179,10 +180,10 @@ typedef struct fth_op {
             int32_t first;   /* of a window, counted from the row's first step */
         } unfold;
         struct {
-            fth_watch_what what;
+            fth_gauge_what what;
             fth_coef r, a; /* ratio */
-            fth_side side; /* watch_positions */
-        } watch;
+            fth_side side; /* gauge_positions */
+        } gauge;
         struct {
             int32_t rate; /* index into fth_step.rate */
             bool watched; /* all sums are wanted, not that of the gradient alone */

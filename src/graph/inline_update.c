@@ -9,7 +9,7 @@
 
 /* A matrix whose gradient one linear_dw makes. */
 typedef struct candidate {
-    fth_early_range range;
+    fth_inline_range range;
     fth_val grad;
     int32_t maker; /* operation that makes the gradient */
     int32_t last;  /* operation that makes it or reads the matrix last */
@@ -18,7 +18,7 @@ typedef struct candidate {
 
 typedef struct pass {
     fth_graph *g;
-    const fth_early_spec *spec;
+    const fth_inline_spec *spec;
     candidate *found; /* [n] by begin */
     int32_t n;
 } pass;
@@ -117,7 +117,7 @@ static int by_last(const void *a, const void *b) {
 }
 
 /* Lets matrices wait for each other until enough of them have come, and then for the next ones, so that
- * gradients that are made aside are ready. */
+ * gradients that are deferred are ready. */
 static fth_err gather(pass *p) {
     if (p->spec->together == 0) return FTH_OK;
     candidate **order = malloc(sizeof *order * (size_t)(p->n + 1));
@@ -139,10 +139,10 @@ static fth_err gather(pass *p) {
 }
 
 /* How far gradients behind each range move down: by whole lines, so that they stay aligned. */
-static void lay_out(const pass *p, fth_early *out) {
+static void lay_out(const pass *p, fth_inline_updates *out) {
     int64_t before = 0, run = 0; /* saved before the run of adjoining ranges at hand; its begin */
     for (int32_t k = 0; k < p->n; k++) {
-        fth_early_range *r = &out->range[k];
+        fth_inline_range *r = &out->range[k];
         *r = p->found[k].range;
         if (k == 0 || r[-1].end != r->begin) {
             before = k ? r[-1].saved : 0;
@@ -154,14 +154,14 @@ static void lay_out(const pass *p, fth_early *out) {
     out->grads = p->spec->params->size - (p->n ? out->range[p->n - 1].saved : 0);
 }
 
-static void move_gradients(const pass *p, const fth_early *e) {
+static void move_gradients(const pass *p, const fth_inline_updates *e) {
     for (int32_t k = 0; k < p->n; k++) {
         p->g->value[p->found[k].grad].storage = FTH_IN_ARENA;
         p->g->value[p->found[k].grad].offset = 0;
     }
     for (fth_val v = 1; v < p->g->n_values; v++)
         if (p->g->value[v].storage == FTH_IN_GRAD)
-            p->g->value[v].offset = fth_early_grad(e, p->g->value[v].offset);
+            p->g->value[v].offset = fth_inline_updates_grad(e, p->g->value[v].offset);
 }
 
 static fth_val flat_value(fth_graph *g, fth_storage storage, fth_class class, const candidate *c) {
@@ -224,7 +224,7 @@ static fth_err put_in_place(pass *p, int32_t n_before) {
     return FTH_OK;
 }
 
-static fth_err rewrite(pass *p, fth_early *out, fth_val *sums) {
+static fth_err rewrite(pass *p, fth_inline_updates *out, fth_val *sums) {
     fth_graph *g = p->g;
     find_candidates(p);
     for (int32_t i = 0; i < g->n_ops; i++) {
@@ -250,28 +250,28 @@ static fth_err rewrite(pass *p, fth_early *out, fth_val *sums) {
     return put_in_place(p, n_before);
 }
 
-fth_err fth_graph_update_early(fth_graph *g, const fth_early_spec *spec, fth_early *out,
-                               fth_val *sums) {
+fth_err fth_graph_update_inline(fth_graph *g, const fth_inline_spec *spec, fth_inline_updates *out,
+                                fth_val *sums) {
     const size_t most = (size_t)g->n_ops + 1;
     pass p = {.g = g, .spec = spec, .found = malloc(sizeof *p.found * most)};
     *sums = 0;
-    *out = (fth_early){.range = malloc(sizeof *out->range * most)};
+    *out = (fth_inline_updates){.range = malloc(sizeof *out->range * most)};
     fth_err err = FTH_OK;
     if (!p.found || !out->range)
         err = fth_fail(FTH_NO_MEMORY, "no memory for a graph");
     else
         err = rewrite(&p, out, sums);
     free(p.found);
-    if (err != FTH_OK) fth_early_fini(out);
+    if (err != FTH_OK) fth_inline_updates_fini(out);
     return err;
 }
 
-void fth_early_fini(fth_early *e) {
+void fth_inline_updates_fini(fth_inline_updates *e) {
     free(e->range);
-    *e = (fth_early){0};
+    *e = (fth_inline_updates){0};
 }
 
-int64_t fth_early_grad(const fth_early *e, int64_t offset) {
+int64_t fth_inline_updates_grad(const fth_inline_updates *e, int64_t offset) {
     int32_t low = 0, high = e->n; /* ranges before `low` begin at or before the element */
     while (low < high) {
         const int32_t middle = (low + high) / 2;

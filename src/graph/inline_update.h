@@ -7,19 +7,19 @@
 
 #include "graph/param.h"
 
-typedef struct fth_early_range {
+typedef struct fth_inline_range {
     int64_t begin, end; /* elements of the parameters */
     fth_role role;      /* whose learning rate it has */
     int64_t saved;      /* elements that gradients behind it need not leave room for */
-} fth_early_range;
+} fth_inline_range;
 
-typedef struct fth_early {
-    fth_early_range *range; /* [n] ascending */
+typedef struct fth_inline_updates {
+    fth_inline_range *range; /* [n] ascending */
     int32_t n;
     int64_t grads; /* elements that the gradients of all others take */
-} fth_early;
+} fth_inline_updates;
 
-typedef struct fth_early_spec {
+typedef struct fth_inline_spec {
     const fth_params *params;
     fth_val loss; /* of xent */
     /* Do two roles always have the same learning rate? */
@@ -27,16 +27,16 @@ typedef struct fth_early_spec {
     const void *context;
     bool watched;     /* see fth_op.u.update */
     int64_t together; /* elements: so many are updated one right after the other (backend.h) */
-} fth_early_spec;
+} fth_inline_spec;
 
 /* Adds the updates to a training graph and moves the gradients of the other parameters together.
  * *sums gets the value that holds what the updates sum up, [1, n * FTH_RANGE_SUMS] in the order of
  * the ranges. */
-fth_err fth_graph_update_early(fth_graph *g, const fth_early_spec *spec, fth_early *out,
-                               fth_val *sums);
-void fth_early_fini(fth_early *e);
+fth_err fth_graph_update_inline(fth_graph *g, const fth_inline_spec *spec, fth_inline_updates *out,
+                                fth_val *sums);
+void fth_inline_updates_fini(fth_inline_updates *e);
 
-/* Where the gradient of a parameter's element lies among the gradients; -1: it is updated early. */
-int64_t fth_early_grad(const fth_early *e, int64_t offset);
+/* Where the gradient of a parameter's element lies among the gradients; -1: the backward itself updates it. */
+int64_t fth_inline_updates_grad(const fth_inline_updates *e, int64_t offset);
 
 #endif

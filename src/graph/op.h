@@ -281,25 +281,25 @@ enum {              /* update: nothing happens where the loss or a gradient is n
        UPDATE_N_OUT
 };
 
-/* The three that watch: nothing reads what they write but the host. */
-enum {          /* watch: u.watch.what says which two sums, see graph.h */
-       WATCH_X, /* [R, d] */
-       WATCH_F, /* [R, d] cosine, ratio */
-       WATCH_R, /* ratio: parameter of coefficient r, [1, 1] or [1, d], opt */
-       WATCH_A, /* of a, opt */
-       WATCH_N_IN,
-       WATCH_SUMS = 0, /* [1, 2] full */
-       WATCH_N_OUT
+/* The three that gauge values: nothing reads what they write but the host. */
+enum {          /* gauge: u.gauge.what says which two sums, see graph.h */
+       GAUGE_X, /* [R, d] */
+       GAUGE_F, /* [R, d] cosine, ratio */
+       GAUGE_R, /* ratio: parameter of coefficient r, [1, 1] or [1, d], opt */
+       GAUGE_A, /* of a, opt */
+       GAUGE_N_IN,
+       GAUGE_SUMS = 0, /* [1, 2] full */
+       GAUGE_N_OUT
 };
-enum { WATCH_POSITIONS_X, WATCH_POSITIONS_N_IN }; /* [R, d]; out [1, 2] full: cosines, sentences */
-enum {                     /* watch_entropy, with the attributes of the attention */
-       WATCH_ENTROPY_Q,    /* [Rq, d] */
-       WATCH_ENTROPY_K,    /* [Rk, d] */
-       WATCH_ENTROPY_PREV, /* [pairs, heads] opt */
-       WATCH_ENTROPY_LSE,  /* [Rq, heads] full */
-       WATCH_ENTROPY_N_IN
+enum { GAUGE_POSITIONS_X, GAUGE_POSITIONS_N_IN }; /* [R, d]; out [1, 2] full: cosines, sentences */
+enum {                     /* gauge_entropy, with the attributes of the attention */
+       GAUGE_ENTROPY_Q,    /* [Rq, d] */
+       GAUGE_ENTROPY_K,    /* [Rk, d] */
+       GAUGE_ENTROPY_PREV, /* [pairs, heads] opt */
+       GAUGE_ENTROPY_LSE,  /* [Rq, heads] full */
+       GAUGE_ENTROPY_N_IN
 }; /* out [1, 2] full: sum of entropies in nats, how many (one for each row looked at and head) */
 /* Entropy looks at rows 0, s, 2 s, ... with s = ceil(rows / this): at most so many. */
-enum { FTH_WATCH_QUERIES = 64 };
+enum { FTH_GAUGE_QUERIES = 64 };
 
 #endif

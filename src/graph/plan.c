@@ -39,12 +39,12 @@ void fth_plan_fini(fth_plan *p) {
     *p = (fth_plan){0};
 }
 
-bool fth_runs_aside(const fth_op *op) {
-    return op->kind == FTH_KIND_linear_dw || op->kind == FTH_KIND_update || op->aside;
+bool fth_is_deferrable(const fth_op *op) {
+    return op->kind == FTH_KIND_linear_dw || op->kind == FTH_KIND_update || op->deferrable;
 }
 
 int32_t fth_late_by(const fth_op *op, int32_t lag) {
-    if (!fth_runs_aside(op)) return 0;
+    if (!fth_is_deferrable(op)) return 0;
     return op->kind == FTH_KIND_update ? FTH_UPDATE_LAGS * lag : lag;
 }
 

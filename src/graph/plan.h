@@ -10,8 +10,9 @@
 typedef struct fth_plan_spec {
     int64_t capacity[FTH_N_EXTENTS]; /* most rows of each extent (FIXED: unused) */
     size_t real_size, full_size;     /* bytes of an element of each class; BITS: 1 */
-    bool norms_again; /* fth_plan_within: outputs of layer norms are made again in any case */
-    int32_t lag; /* operations by which those that run aside may end late: their operands stay */
+    bool recompute_norms; /* fth_plan_within: outputs of layer norms are made again in any case */
+    int32_t
+        lag; /* operations by which those that are deferrable may end late: their operands stay */
     bool joined; /* joins make the products that they read (fth_joined_product): operands stay */
 } fth_plan_spec;
 
@@ -22,9 +23,9 @@ typedef struct fth_plan {
 
 /* Operations whose results nobody waits for, the gradients of weights, the updates that they make,
  * the norms that are taken again for them and telemetry: a device may run them beside the others. */
-bool fth_runs_aside(const fth_op *op);
+bool fth_is_deferrable(const fth_op *op);
 /* By how many operations it may end late: lag, or several times as much for updates, which are
- * large and come seldom; 0 where it does not run aside. */
+ * large and come seldom; 0 where it is not deferrable. */
 enum { FTH_UPDATE_LAGS = 4 };
 int32_t fth_late_by(const fth_op *op, int32_t lag);
 
@@ -33,17 +34,17 @@ int32_t fth_late_by(const fth_op *op, int32_t lag);
 int32_t fth_joined_product(const fth_graph *g, int32_t j);
 
 /* What is made again beside the outputs of layer norms, from the lowest on. */
-typedef struct fth_thrift {
+typedef struct fth_recompute_counts {
     int32_t attention; /* outputs of so many attentions */
     int32_t products;  /* and of so many products */
-} fth_thrift;
+} fth_recompute_counts;
 
 /* Rewrites a training graph so that values are made again for the backward instead of being kept
  * (recompute_values.c). The values that come out are the same to the bit. */
-fth_err fth_graph_thrift(fth_graph *g, fth_thrift also);
+fth_err fth_graph_recompute_values(fth_graph *g, fth_recompute_counts also);
 
 /* How many attentions and products the forward of a graph has. */
-fth_thrift fth_graph_most_thrift(const fth_graph *g);
+fth_recompute_counts fth_graph_recomputable(const fth_graph *g);
 
 /* Bytes of one value at capacity. */
 int64_t fth_value_bytes(const fth_graph *g, const fth_plan_spec *spec, fth_val v);

@@ -22,7 +22,7 @@ typedef struct rewrite {
     int32_t *segment; /* [n_ops] group of an operation, -1: kept */
     int32_t *home;    /* [n_values] group that makes it, -1 */
     bool *shared;     /* [n_values] read outside of its group: kept */
-    fth_val *again;   /* [n_values] its second copy, 0: none */
+    fth_val *copy;    /* [n_values] its second copy, 0: none */
     bool *wanted;     /* [n_ops] to be run again */
     fth_op *out;      /* the new list */
     int32_t n_out, cap_out;
@@ -93,8 +93,8 @@ static fth_err append(rewrite *w, const fth_op *op) {
 
 /* The second copy of an owning value, made at first sight. */
 static fth_val second(rewrite *w, fth_val v) {
-    if (!w->again[v]) w->again[v] = fth_graph_like(w->g, v);
-    return w->again[v];
+    if (!w->copy[v]) w->copy[v] = fth_graph_like(w->g, v);
+    return w->copy[v];
 }
 
 /* An operand as the second run and the backward of group s see it. */
@@ -189,17 +189,17 @@ static fth_err try_choice(fth_graph *copy, const int32_t depth[2], choice how,
                  .segment = malloc(sizeof *w.segment * n_ops),
                  .home = malloc(sizeof *w.home * n_values),
                  .shared = calloc(n_values, 1),
-                 .again = calloc(n_values, sizeof *w.again),
+                 .copy = calloc(n_values, sizeof *w.copy),
                  .wanted = calloc(n_ops, 1)};
     fth_err err = FTH_OK;
-    if (!w.segment || !w.home || !w.shared || !w.again || !w.wanted)
+    if (!w.segment || !w.home || !w.shared || !w.copy || !w.wanted)
         err = fth_fail(FTH_NO_MEMORY, "no memory for a plan with recomputation");
     else
         err = rewrite_ops(&w);
     free(w.segment);
     free(w.home);
     free(w.shared);
-    free(w.again);
+    free(w.copy);
     free(w.wanted);
     if (err != FTH_OK) {
         free(w.out);
@@ -271,12 +271,12 @@ static int32_t layers_of(const int32_t depth[2], choice how) {
 
 /* Makes the values of `how` again in a copy of the graph. *fits: the copy and its plan are handed
  * over; else nothing is. */
-static fth_err try_thrift(const fth_graph *g, fth_thrift how, const fth_plan_spec *spec,
+static fth_err try_values(const fth_graph *g, fth_recompute_counts how, const fth_plan_spec *spec,
                           int64_t budget, bool *fits, fth_graph *keep, fth_plan *keep_plan) {
     fth_graph copy = {0};
     fth_plan plan = {0};
     fth_err err = fork_graph(g, &copy);
-    if (err == FTH_OK) err = fth_graph_thrift(&copy, how);
+    if (err == FTH_OK) err = fth_graph_recompute_values(&copy, how);
     if (err == FTH_OK) err = fth_plan_make(&copy, spec, &plan);
     *fits = err == FTH_OK && plan.bytes <= budget;
     if (*fits) {
@@ -290,29 +290,29 @@ static fth_err try_thrift(const fth_graph *g, fth_thrift how, const fth_plan_spe
 }
 
 /* So much of it: attention first, then products. */
-static fth_thrift thrift_of(fth_thrift all, int32_t amount) {
+static fth_recompute_counts part_of(fth_recompute_counts all, int32_t amount) {
     const int32_t attention = amount < all.attention ? amount : all.attention;
-    return (fth_thrift){attention, amount - attention};
+    return (fth_recompute_counts){attention, amount - attention};
 }
 
 /* The least of it that fits, by bisection: norms, then as few attentions as it takes, then products.
  * *fits: g is replaced. */
-static fth_err least_thrift(fth_graph *g, const fth_plan_spec *spec, int64_t budget, bool *fits,
-                            fth_plan *out) {
-    const fth_thrift all = fth_graph_most_thrift(g);
+static fth_err fewest_values(fth_graph *g, const fth_plan_spec *spec, int64_t budget, bool *fits,
+                             fth_plan *out) {
+    const fth_recompute_counts all = fth_graph_recomputable(g);
     int32_t lo = 0, hi = all.attention + all.products;
     fth_graph found = {0};
-    FTH_TRY(try_thrift(g, (fth_thrift){0}, spec, budget, fits, &found, out));
+    FTH_TRY(try_values(g, (fth_recompute_counts){0}, spec, budget, fits, &found, out));
     if (*fits)
         hi = 0;
     else
-        FTH_TRY(try_thrift(g, all, spec, budget, fits, &found, out));
+        FTH_TRY(try_values(g, all, spec, budget, fits, &found, out));
     while (*fits && hi - lo > 1) {
         const int32_t mid = (lo + hi) / 2;
         fth_graph fewer = {0};
         fth_plan plan = {0};
         bool enough;
-        fth_err err = try_thrift(g, thrift_of(all, mid), spec, budget, &enough, &fewer, &plan);
+        fth_err err = try_values(g, part_of(all, mid), spec, budget, &enough, &fewer, &plan);
         if (err != FTH_OK) {
             fth_plan_fini(out);
             fth_graph_fini(&found);
@@ -337,15 +337,15 @@ static fth_err least_thrift(fth_graph *g, const fth_plan_spec *spec, int64_t bud
 fth_err fth_plan_within(fth_graph *g, const fth_plan_spec *spec, int64_t budget, fth_plan *out,
                         int32_t *layers) {
     *layers = 0;
-    if (!spec->norms_again) {
+    if (!spec->recompute_norms) {
         FTH_TRY(fth_plan_make(g, spec, out));
         if (out->bytes <= budget) return FTH_OK;
         fth_plan_fini(out);
     }
     bool fits;
-    FTH_TRY(least_thrift(g, spec, budget, &fits, out));
+    FTH_TRY(fewest_values(g, spec, budget, &fits, out));
     if (fits) return FTH_OK;
-    FTH_TRY(fth_graph_thrift(g, (fth_thrift){.attention = INT32_MAX}));
+    FTH_TRY(fth_graph_recompute_values(g, (fth_recompute_counts){.attention = INT32_MAX}));
     FTH_TRY(fth_plan_make(g, spec, out));
     int64_t smallest = out->bytes;
     fth_plan_fini(out);

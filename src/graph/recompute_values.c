@@ -12,15 +12,15 @@
 #include "graph/op.h"
 #include "graph/plan.h"
 
-typedef struct thrift {
+typedef struct survey {
     fth_graph *g;
     int32_t *reader;   /* [n_values] first backward operation that reads it, -1: none */
     int32_t *last;     /* [n_values] last operation that reads it or a view of it, -1: none */
     bool *kept;        /* [n_values] kept, or read by backward operations of several layers */
     bool *waited;      /* [n_values] more than gradients of weights read it in the backward */
-    fth_val *again;    /* [n_values] what the backward reads instead, 0: the value itself */
+    fth_val *copy;     /* [n_values] what the backward reads instead, 0: the value itself */
     int32_t *maker_of; /* [n_ops] forward operation to be run again before this one, -1 */
-} thrift;
+} survey;
 
 static fth_val owner(const fth_graph *g, fth_val v) {
     return g->value[v].base ? g->value[v].base : v;
@@ -35,7 +35,7 @@ static fth_val input_of(const fth_op *norm) {
 }
 
 /* Who reads what in the backward. */
-static void survey(thrift *t) {
+static void take_survey(survey *t) {
     const fth_graph *g = t->g;
     for (fth_val v = 0; v < g->n_values; v++) {
         t->reader[v] = t->last[v] = -1;
@@ -52,7 +52,7 @@ static void survey(thrift *t) {
             if (!v || !op->backward) continue;
             const fth_op *first = t->reader[base] >= 0 ? &g->op[t->reader[base]] : op;
             if (first->layer != op->layer || first->stack != op->stack) t->kept[base] = true;
-            if (!fth_runs_aside(op)) t->waited[base] = true;
+            if (!fth_is_deferrable(op)) t->waited[base] = true;
             if (t->reader[base] < 0) t->reader[base] = i;
         }
     }
@@ -60,7 +60,7 @@ static void survey(thrift *t) {
 
 /* Asks for operation i once more before the first backward reader of its output, if its inputs are
  * still there then without being kept longer. */
-static bool ask(thrift *t, int32_t i, const fth_val *in, int n_in, fth_val out) {
+static bool ask(survey *t, int32_t i, const fth_val *in, int n_in, fth_val out) {
     const int32_t reader = t->reader[out];
     if (t->kept[out] || reader < 0 || t->maker_of[reader] >= 0) return false;
     for (int k = 0; k < n_in; k++)
@@ -72,7 +72,7 @@ static bool ask(thrift *t, int32_t i, const fth_val *in, int n_in, fth_val out) 
 }
 
 /* Norms whose output is read by products alone: those of gradients, and those that are made again. */
-static int32_t choose_norms(thrift *t) {
+static int32_t choose_norms(survey *t) {
     int32_t chosen = 0;
     for (int32_t i = 0; i < t->g->n_ops; i++) {
         const fth_op *op = &t->g->op[i];
@@ -86,7 +86,7 @@ static int32_t choose_norms(thrift *t) {
 }
 
 /* The lowest n attentions of those without carried scores. */
-static int32_t choose_attention(thrift *t, int32_t n) {
+static int32_t choose_attention(survey *t, int32_t n) {
     int32_t chosen = 0;
     for (int32_t i = 0; i < t->g->n_ops && chosen < n; i++) {
         const fth_op *op = &t->g->op[i];
@@ -98,7 +98,7 @@ static int32_t choose_attention(thrift *t, int32_t n) {
 }
 
 /* The lowest n products of those that can be made again. */
-static int32_t choose_products(thrift *t, int32_t n) {
+static int32_t choose_products(survey *t, int32_t n) {
     int32_t chosen = 0;
     for (int32_t i = 0; i < t->g->n_ops && chosen < n; i++) {
         const fth_op *op = &t->g->op[i];
@@ -109,7 +109,7 @@ static int32_t choose_products(thrift *t, int32_t n) {
 }
 
 /* A forward operation once more, as one of the backward. */
-static fth_err make_again(thrift *t, const fth_op *op, const fth_op *reader, fth_op *out) {
+static fth_err add_copy(survey *t, const fth_op *op, const fth_op *reader, fth_op *out) {
     fth_graph *g = t->g;
     const bool norm = is_norm(op);
     const int n_in = norm ? JOIN_N_IN : op->n_in, n_out = norm ? JOIN_N_OUT : op->n_out;
@@ -126,40 +126,40 @@ static fth_err make_again(thrift *t, const fth_op *op, const fth_op *reader, fth
                     .sub = reader->sub,
                     .layer = reader->layer};
     if (norm) {
-        out->aside = !t->waited[op->out[JOIN_Y]];
+        out->deferrable = !t->waited[op->out[JOIN_Y]];
         out->u.join.eps = op->u.join.eps;
         out->in[JOIN_X] = input_of(op);
         out->in[JOIN_GAIN] = op->in[JOIN_GAIN];
         out->in[JOIN_BIAS] = op->in[JOIN_BIAS];
         out->in[JOIN_GIVEN] = op->out[JOIN_STATS];
         out->out[JOIN_STATS] = fth_graph_like(g, op->out[JOIN_STATS]);
-        out->out[JOIN_Y] = t->again[op->out[JOIN_Y]] = fth_graph_like(g, op->out[JOIN_Y]);
+        out->out[JOIN_Y] = t->copy[op->out[JOIN_Y]] = fth_graph_like(g, op->out[JOIN_Y]);
         return g->err;
     }
     out->u = op->u;
     memcpy(out->in, op->in, sizeof *operands * (size_t)n_in);
     for (int k = 0; k < n_out; k++)
-        if (op->out[k]) out->out[k] = t->again[op->out[k]] = fth_graph_like(g, op->out[k]);
+        if (op->out[k]) out->out[k] = t->copy[op->out[k]] = fth_graph_like(g, op->out[k]);
     return g->err;
 }
 
 /* An operand as the backward sees it. */
-static fth_val renamed(thrift *t, fth_val v) {
-    const fth_val again = t->again[owner(t->g, v)];
-    if (!again || !t->g->value[v].base) return again ? again : v;
-    return fth_graph_columns(t->g, again, t->g->value[v].column, t->g->value[v].width);
+static fth_val renamed(survey *t, fth_val v) {
+    const fth_val copy = t->copy[owner(t->g, v)];
+    if (!copy || !t->g->value[v].base) return copy ? copy : v;
+    return fth_graph_columns(t->g, copy, t->g->value[v].column, t->g->value[v].width);
 }
 
-static fth_err rewrite(thrift *t, int32_t chosen) {
+static fth_err rewrite(survey *t, int32_t chosen) {
     fth_graph *g = t->g;
     fth_op *ops = malloc(sizeof *ops * (size_t)(g->n_ops + chosen));
     if (!ops) return fth_fail(FTH_NO_MEMORY, "no memory for a graph");
     int32_t n = 0;
     fth_err err = FTH_OK;
-    const fth_val n_values = g->n_values; /* t->again covers the values of before */
+    const fth_val n_values = g->n_values; /* t->copy covers the values of before */
     for (int32_t i = 0; i < g->n_ops && err == FTH_OK; i++) {
         fth_op *op = &g->op[i];
-        if (t->maker_of[i] >= 0) err = make_again(t, &g->op[t->maker_of[i]], op, &ops[n++]);
+        if (t->maker_of[i] >= 0) err = add_copy(t, &g->op[t->maker_of[i]], op, &ops[n++]);
         for (int k = 0; op->backward && k < op->n_in; k++)
             if (op->in[k] < n_values) op->in[k] = renamed(t, op->in[k]);
         ops[n++] = *op;
@@ -182,18 +182,18 @@ typedef enum pass_kind { NORMS, ATTENTION, PRODUCTS } pass_kind;
 /* most: how many attentions or products. */
 static fth_err pass(fth_graph *g, pass_kind what, int32_t most) {
     const size_t n_values = (size_t)g->n_values, n_ops = (size_t)g->n_ops;
-    thrift t = {.g = g,
+    survey t = {.g = g,
                 .reader = malloc(sizeof *t.reader * n_values),
                 .last = malloc(sizeof *t.last * n_values),
                 .kept = malloc(sizeof *t.kept * n_values),
                 .waited = malloc(sizeof *t.waited * n_values),
-                .again = calloc(n_values, sizeof *t.again),
+                .copy = calloc(n_values, sizeof *t.copy),
                 .maker_of = malloc(sizeof *t.maker_of * (n_ops + 1))};
     fth_err err = FTH_OK;
-    if (!t.reader || !t.last || !t.kept || !t.waited || !t.again || !t.maker_of)
+    if (!t.reader || !t.last || !t.kept || !t.waited || !t.copy || !t.maker_of)
         err = fth_fail(FTH_NO_MEMORY, "no memory for a graph");
     if (err == FTH_OK) {
-        survey(&t);
+        take_survey(&t);
         for (size_t i = 0; i < n_ops; i++) t.maker_of[i] = -1;
         const int32_t chosen = what == NORMS       ? choose_norms(&t)
                                : what == ATTENTION ? choose_attention(&t, most)
@@ -204,20 +204,20 @@ static fth_err pass(fth_graph *g, pass_kind what, int32_t most) {
     free(t.last);
     free(t.kept);
     free(t.waited);
-    free(t.again);
+    free(t.copy);
     free(t.maker_of);
     return err;
 }
 
 /* What is made again may read what the next pass makes again. */
-fth_err fth_graph_thrift(fth_graph *g, fth_thrift also) {
+fth_err fth_graph_recompute_values(fth_graph *g, fth_recompute_counts also) {
     if (also.attention > 0) FTH_TRY(pass(g, ATTENTION, also.attention));
     if (also.products > 0) FTH_TRY(pass(g, PRODUCTS, also.products));
     return pass(g, NORMS, 0);
 }
 
-fth_thrift fth_graph_most_thrift(const fth_graph *g) {
-    fth_thrift n = {0};
+fth_recompute_counts fth_graph_recomputable(const fth_graph *g) {
+    fth_recompute_counts n = {0};
     for (int32_t i = 0; i < g->n_ops; i++) {
         const bool forward = !g->op[i].backward;
         n.attention += forward && g->op[i].kind == FTH_KIND_attention;

@@ -46,7 +46,7 @@ json_t *fth_extras_diverged(const char *folder) {
     else if (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
         result = json_string("diverged.json is no plain file of at most 256 MiB");
     else if (fth_json_load(path, &value) != FTH_OK)
-        result = fth_view_text(fth_error_message(), strlen(fth_error_message()));
+        result = fth_run_view_text(fth_error_message(), strlen(fth_error_message()));
     else
         result = shortened(value, 0);
     json_decref(value);

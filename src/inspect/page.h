@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-/* Appends the page around the data (fth_views_json). */
+/* Appends the page around the data (fth_run_views_json). */
 fth_err fth_page(const fth_str *data, fth_str *out);
 
 /* Appends the content security policy of the page: its own script and style and nothing else;

@@ -15,7 +15,7 @@ static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for the log of a run");
 }
 
-json_t *fth_view_text(const char *text, size_t length) {
+json_t *fth_run_view_text(const char *text, size_t length) {
     if (fth_utf8_valid_prefix(text, length) == length) return json_stringn(text, length);
     char *copy = malloc(length + 1);
     if (!copy) return NULL;
@@ -27,7 +27,7 @@ json_t *fth_view_text(const char *text, size_t length) {
     return value;
 }
 
-const char *fth_view_state_name(fth_view_state state) {
+const char *fth_run_view_state_name(fth_run_view_state state) {
     static const char *const names[] = {"missing", "unfinished", "ended", "failed"};
     return names[state];
 }
@@ -35,7 +35,7 @@ const char *fth_view_state_name(fth_view_state state) {
 /* ---- lines ---- */
 
 /* The first complaint is kept, all are counted. */
-static fth_err complain(fth_view *v, const char *reason) {
+static fth_err complain(fth_run_view *v, const char *reason) {
     if (v->broken++ == 0) {
         v->broken_line = v->tail.line;
         snprintf(v->broken_reason, sizeof v->broken_reason, "%s", reason);
@@ -44,7 +44,7 @@ static fth_err complain(fth_view *v, const char *reason) {
 }
 
 /* Finds or makes the curve "split.key". Names beyond the bound are left out. */
-static fth_err find_curve(fth_view *v, const char *split, const char *key, fth_curve **out) {
+static fth_err find_curve(fth_run_view *v, const char *split, const char *key, fth_curve **out) {
     char name[FTH_CURVE_NAME];
     *out = NULL;
     if (snprintf(name, sizeof name, "%s.%s", split, key) >= (int)sizeof name) return FTH_OK;
@@ -57,7 +57,7 @@ static fth_err find_curve(fth_view *v, const char *split, const char *key, fth_c
 }
 
 /* Every number of a line becomes a point of its curve. */
-static fth_err add_numbers(fth_view *v, json_t *line, const char *split, int64_t update) {
+static fth_err add_numbers(fth_run_view *v, json_t *line, const char *split, int64_t update) {
     const char *key;
     json_t *value;
     json_object_foreach(line, key, value) {
@@ -71,13 +71,13 @@ static fth_err add_numbers(fth_view *v, json_t *line, const char *split, int64_t
     return FTH_OK;
 }
 
-static int32_t layers_of(const fth_view *v, const char *stack) {
+static int32_t layers_of(const fth_run_view *v, const char *stack) {
     char key[32];
     snprintf(key, sizeof key, "%s-layers", stack);
-    return (int32_t)strtol(fth_view_setting(v, key), NULL, 10);
+    return (int32_t)strtol(fth_run_view_setting(v, key), NULL, 10);
 }
 
-static fth_err find_heat(fth_view *v, const char *stack, const char *name, int32_t values,
+static fth_err find_heat(fth_run_view *v, const char *stack, const char *name, int32_t values,
                          fth_heat **out) {
     *out = NULL;
     for (int32_t i = 0; i < v->n_heats && !*out; i++)
@@ -90,7 +90,7 @@ static fth_err find_heat(fth_view *v, const char *stack, const char *name, int32
 }
 
 /* One value for the whole stack is a curve: no layer has a single sub-layer. */
-static fth_err add_single(fth_view *v, const char *name, int64_t update) {
+static fth_err add_single(fth_run_view *v, const char *name, int64_t update) {
     fth_curve *curve;
     FTH_TRY(find_curve(v, "layers", name, &curve));
     if (curve && v->values[0] != FTH_HEAT_NONE) fth_curve_add(curve, update, (double)v->values[0]);
@@ -98,7 +98,8 @@ static fth_err add_single(fth_view *v, const char *name, int64_t update) {
 }
 
 /* v->values has the values of the line. */
-static fth_err add_row(fth_view *v, const char *stack, const char *name, int64_t update, size_t n) {
+static fth_err add_row(fth_run_view *v, const char *stack, const char *name, int64_t update,
+                       size_t n) {
     fth_heat *heat;
     if (n == 0 || n > 1000000) return complain(v, "a layers line has no values, or too many");
     if (strlen(stack) >= sizeof heat->stack || strlen(name) >= sizeof heat->name)
@@ -112,7 +113,7 @@ static fth_err add_row(fth_view *v, const char *stack, const char *name, int64_t
     return FTH_OK;
 }
 
-static fth_err reserve(fth_view *v, size_t n) {
+static fth_err reserve(fth_run_view *v, size_t n) {
     if (n <= v->n_values) return FTH_OK;
     float *values = realloc(v->values, n * sizeof *values);
     if (!values) return no_memory();
@@ -121,7 +122,7 @@ static fth_err reserve(fth_view *v, size_t n) {
     return FTH_OK;
 }
 
-static fth_err add_layers(fth_view *v, json_t *line, int64_t update) {
+static fth_err add_layers(fth_run_view *v, json_t *line, int64_t update) {
     const char *stack = json_string_value(json_object_get(line, "stack"));
     const char *name = json_string_value(json_object_get(line, "name"));
     const json_t *values = json_object_get(line, "values");
@@ -138,7 +139,7 @@ static fth_err add_layers(fth_view *v, json_t *line, int64_t update) {
     return add_row(v, stack, name, update, n);
 }
 
-static fth_err add_warning(fth_view *v, const json_t *line, int64_t update) {
+static fth_err add_warning(fth_run_view *v, const json_t *line, int64_t update) {
     json_t *text = json_object_get(line, "text");
     json_t *entry = json_pack("{s:I, s:O}", "update", (json_int_t)update, "text",
                               json_is_string(text) ? text : json_object_get(line, "type"));
@@ -148,7 +149,7 @@ static fth_err add_warning(fth_view *v, const json_t *line, int64_t update) {
     return FTH_OK;
 }
 
-static fth_err read_settings(fth_view *v, const char *name, const char *text, size_t size) {
+static fth_err read_settings(fth_run_view *v, const char *name, const char *text, size_t size) {
     fth_arena arena;
     fth_yaml_entry *e;
     fth_arena_init(&arena);
@@ -160,7 +161,7 @@ static fth_err read_settings(fth_view *v, const char *name, const char *text, si
             err = fth_str_addf(&value, "%s%s", i ? ", " : "", e->items[i]);
         const char *shown = value.text && !e->is_null ? value.text : "";
         if (err == FTH_OK &&
-            json_object_set_new(v->settings, e->key, fth_view_text(shown, strlen(shown))) != 0)
+            json_object_set_new(v->settings, e->key, fth_run_view_text(shown, strlen(shown))) != 0)
             err = no_memory();
         fth_str_fini(&value);
     }
@@ -169,7 +170,7 @@ static fth_err read_settings(fth_view *v, const char *name, const char *text, si
 }
 
 /* A process began, or went on from a checkpoint: what an earlier one did beyond it is void. */
-static fth_err add_start(fth_view *v, json_t *line, int64_t update) {
+static fth_err add_start(fth_run_view *v, json_t *line, int64_t update) {
     for (int32_t i = 0; i < v->n_curves; i++) fth_curve_rewind(&v->curve[i], update);
     for (int32_t i = 0; i < v->n_heats; i++) fth_heat_rewind(&v->heat[i], update);
     json_decref(v->start);
@@ -185,13 +186,13 @@ static fth_err add_start(fth_view *v, json_t *line, int64_t update) {
     return err;
 }
 
-static void add_end(fth_view *v, json_t *line, fth_view_state state) {
+static void add_end(fth_run_view *v, json_t *line, fth_run_view_state state) {
     json_decref(v->end);
     v->end = json_incref(line);
     v->state = state;
 }
 
-static fth_err add_line(fth_view *v, json_t *line) {
+static fth_err add_line(fth_run_view *v, json_t *line) {
     const char *type = json_string_value(json_object_get(line, "type"));
     json_t *number = json_object_get(line, "update");
     if (!type) return complain(v, "a line must be an object with a type");
@@ -214,7 +215,7 @@ static fth_err add_line(fth_view *v, json_t *line) {
 
 /* The lines of a thousand layers are read without making a JSON value of every number. */
 static fth_err take_line(void *context, char *text, size_t length) {
-    fth_view *v = context;
+    fth_run_view *v = context;
     fth_values_line head;
     if (text[strspn(text, " \t\r")] == '\0' && strlen(text) == length) return FTH_OK;
     if (fth_values_head(text, length, &head)) {
@@ -239,7 +240,7 @@ static fth_err take_line(void *context, char *text, size_t length) {
 /* ---- the whole ---- */
 
 static void forget(void *context) {
-    fth_view *v = context;
+    fth_run_view *v = context;
     for (int32_t i = 0; i < v->n_curves; i++) fth_curve_fini(&v->curve[i]);
     for (int32_t i = 0; i < v->n_heats; i++) fth_heat_fini(&v->heat[i]);
     v->n_curves = v->n_heats = 0;
@@ -252,7 +253,7 @@ static void forget(void *context) {
 }
 
 /* The folder's own configuration comes first; a start line has the same text. */
-static fth_err read_config(fth_view *v) {
+static fth_err read_config(fth_run_view *v) {
     char *path = fth_strdup_printf("%s/config.yaml", v->folder), *text = NULL;
     size_t size;
     if (!path) return no_memory();
@@ -263,8 +264,8 @@ static fth_err read_config(fth_view *v) {
     return err == FTH_NO_MEMORY ? err : FTH_OK;
 }
 
-fth_err fth_view_init(fth_view *v, const char *folder) {
-    *v = (fth_view){.folder = strdup(folder)};
+fth_err fth_run_view_init(fth_run_view *v, const char *folder) {
+    *v = (fth_run_view){.folder = strdup(folder)};
     v->curve = calloc(FTH_VIEW_CURVES, sizeof *v->curve);
     v->heat = calloc(FTH_VIEW_HEATS, sizeof *v->heat);
     v->settings = json_object();
@@ -275,7 +276,7 @@ fth_err fth_view_init(fth_view *v, const char *folder) {
                       : no_memory();
     free(path);
     if (err != FTH_OK) {
-        fth_view_fini(v);
+        fth_run_view_fini(v);
         return err;
     }
     size_t n = strlen(v->folder);
@@ -285,7 +286,7 @@ fth_err fth_view_init(fth_view *v, const char *folder) {
     return FTH_OK;
 }
 
-void fth_view_fini(fth_view *v) {
+void fth_run_view_fini(fth_run_view *v) {
     if (v->curve && v->heat) forget(v);
     fth_tail_fini(&v->tail);
     free(v->folder);
@@ -294,13 +295,13 @@ void fth_view_fini(fth_view *v) {
     free(v->values);
     json_decref(v->settings);
     json_decref(v->warnings);
-    *v = (fth_view){0};
+    *v = (fth_run_view){0};
 }
 
-fth_err fth_view_poll(fth_view *v, bool *changed) {
+fth_err fth_run_view_poll(fth_run_view *v, bool *changed) {
     const fth_tail_reader reader = {take_line, forget, v};
     if (v->tail.offset == 0) FTH_TRY(read_config(v));
-    fth_view_state before = v->state;
+    fth_run_view_state before = v->state;
     fth_err err = fth_tail_poll(&v->tail, &reader, changed);
     if (err == FTH_NO_MEMORY) return err;
     if (err != FTH_OK) {
@@ -314,23 +315,23 @@ fth_err fth_view_poll(fth_view *v, bool *changed) {
     return FTH_OK;
 }
 
-const fth_curve *fth_view_curve(const fth_view *v, const char *name) {
+const fth_curve *fth_run_view_curve(const fth_run_view *v, const char *name) {
     for (int32_t i = 0; i < v->n_curves; i++)
         if (strcmp(v->curve[i].name, name) == 0) return &v->curve[i];
     return NULL;
 }
 
-const char *fth_view_setting(const fth_view *v, const char *key) {
+const char *fth_run_view_setting(const fth_run_view *v, const char *key) {
     const char *text = json_string_value(json_object_get(v->settings, key));
     return text ? text : "";
 }
 
-double fth_view_best(const fth_view *v, int64_t *update) {
-    const fth_curve *c = fth_view_curve(v, "valid.nll_loss");
+double fth_run_view_best(const fth_run_view *v, int64_t *update) {
+    const fth_curve *c = fth_run_view_curve(v, "valid.nll_loss");
     return c ? fth_curve_lowest(c, update) : (double)NAN;
 }
 
-double fth_view_final(const fth_view *v) {
-    const fth_curve *c = fth_view_curve(v, "valid.nll_loss");
+double fth_run_view_final(const fth_run_view *v) {
+    const fth_curve *c = fth_run_view_curve(v, "valid.nll_loss");
     return c ? c->newest : (double)NAN;
 }

@@ -16,20 +16,20 @@
 #include "inspect/heat.h"
 #include "inspect/tail.h"
 
-typedef enum fth_view_state {
+typedef enum fth_run_view_state {
     FTH_VIEW_MISSING, /* no log can be read: see problem */
     FTH_VIEW_OPEN,    /* running, or stopped on its way */
     FTH_VIEW_ENDED,   /* came to its end */
     FTH_VIEW_FAILED   /* doc/analyses.md#when-a-run-has-failed */
-} fth_view_state;
+} fth_run_view_state;
 
 enum { FTH_VIEW_CURVES = 64, FTH_VIEW_HEATS = 64, FTH_VIEW_WARNINGS = 100 };
 
-typedef struct fth_view {
+typedef struct fth_run_view {
     char *folder;
     const char *name; /* the last part of folder */
     fth_tail tail;
-    fth_view_state state;
+    fth_run_view_state state;
     char problem[400];
     int64_t update;   /* the newest that the log names */
     json_t *start;    /* the newest line of that type, or NULL */
@@ -44,28 +44,28 @@ typedef struct fth_view {
     char broken_reason[200];     /* of the first of them */
     float *values;               /* [n_values] of the layers line at hand */
     size_t n_values;
-} fth_view;
+} fth_run_view;
 
-fth_err fth_view_init(fth_view *v, const char *folder);
-void fth_view_fini(fth_view *v);
+fth_err fth_run_view_init(fth_run_view *v, const char *folder);
+void fth_run_view_fini(fth_run_view *v);
 
 /* Reads what is new; *changed says whether there was anything. Fails only for want of memory. */
-fth_err fth_view_poll(fth_view *v, bool *changed);
+fth_err fth_run_view_poll(fth_run_view *v, bool *changed);
 
 /* The curve of that name, or NULL. */
-const fth_curve *fth_view_curve(const fth_view *v, const char *name);
+const fth_curve *fth_run_view_curve(const fth_run_view *v, const char *name);
 
 /* An option of the run as text; "" when it is not known. */
-const char *fth_view_setting(const fth_view *v, const char *key);
+const char *fth_run_view_setting(const fth_run_view *v, const char *key);
 
 /* Best and newest valid nll; NAN: never validated. */
-double fth_view_best(const fth_view *v, int64_t *update);
-double fth_view_final(const fth_view *v);
+double fth_run_view_best(const fth_run_view *v, int64_t *update);
+double fth_run_view_final(const fth_run_view *v);
 
 /* "missing", "unfinished", "ended", "failed". */
-const char *fth_view_state_name(fth_view_state state);
+const char *fth_run_view_state_name(fth_run_view_state state);
 
 /* A JSON string of text, bytes that are no UTF-8 replaced by a question mark; NULL: no memory. */
-json_t *fth_view_text(const char *text, size_t length);
+json_t *fth_run_view_text(const char *text, size_t length);
 
 #endif

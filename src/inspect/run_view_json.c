@@ -36,7 +36,7 @@ static fth_err add_value(fth_str *out, const char *key, json_t *value) {
 }
 
 static json_t *text_of(const char *text) {
-    return fth_view_text(text, strlen(text));
+    return fth_run_view_text(text, strlen(text));
 }
 
 /* ---- curves ---- */
@@ -140,7 +140,7 @@ static fth_err add_heat(fth_str *out, const fth_heat *h, int32_t step, bool firs
     return fth_str_addf(out, "\"}");
 }
 
-static int64_t count_cells(const fth_view *v) {
+static int64_t count_cells(const fth_run_view *v) {
     int64_t n = 0;
     for (int32_t i = 0; i < v->n_heats; i++)
         n += (int64_t)v->heat[i].rows * v->heat[i].kinds * v->heat[i].bins;
@@ -149,12 +149,12 @@ static int64_t count_cells(const fth_view *v) {
 
 /* ---- the whole ---- */
 
-static fth_err add_facts(fth_str *out, const fth_view *v) {
+static fth_err add_facts(fth_str *out, const fth_run_view *v) {
     json_t *broken = json_pack("{s:I, s:I, s:I, s:o}", "count", (json_int_t)v->broken, "line",
                                (json_int_t)v->broken_line, "long", (json_int_t)v->tail.skipped,
                                "reason", text_of(v->broken_reason));
     FTH_TRY(add_value(out, "folder", text_of(v->folder)));
-    FTH_TRY(add_value(out, "state", text_of(fth_view_state_name(v->state))));
+    FTH_TRY(add_value(out, "state", text_of(fth_run_view_state_name(v->state))));
     FTH_TRY(add_value(out, "update", json_integer(v->update)));
     FTH_TRY(add_value(out, "modified", json_real(v->tail.modified)));
     FTH_TRY(add_value(out, "problem", text_of(v->problem)));
@@ -168,7 +168,7 @@ static fth_err add_facts(fth_str *out, const fth_view *v) {
     return add_value(out, "samples", fth_extras_samples(v->folder));
 }
 
-static fth_err add_run(fth_str *out, const fth_view *v, int32_t step) {
+static fth_err add_run(fth_str *out, const fth_run_view *v, int32_t step) {
     FTH_TRY(fth_str_addf(out, "{\"format\":1"));
     FTH_TRY(add_value(out, "name", text_of(v->name)));
     FTH_TRY(add_facts(out, v));
@@ -179,7 +179,7 @@ static fth_err add_run(fth_str *out, const fth_view *v, int32_t step) {
     return fth_str_addf(out, "]}");
 }
 
-fth_err fth_views_json(const fth_view *const *views, int n, bool live, fth_str *out) {
+fth_err fth_run_views_json(const fth_run_view *const *views, int n, bool live, fth_str *out) {
     int64_t cells = 0;
     for (int i = 0; i < n; i++) cells += count_cells(views[i]);
     int32_t step = (int32_t)(1 + (cells - 1) / MAX_CELLS);

@@ -15,6 +15,6 @@
 #include "inspect/run_view.h"
 
 /* Appends the JSON. It holds no "<", so that it can stand inside a page. */
-fth_err fth_views_json(const fth_view *const *views, int n, bool live, fth_str *out);
+fth_err fth_run_views_json(const fth_run_view *const *views, int n, bool live, fth_str *out);
 
 #endif

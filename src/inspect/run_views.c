@@ -15,8 +15,8 @@ static fth_err check_folder(const char *const *folders, int at) {
     return FTH_OK;
 }
 
-fth_err fth_views_init(fth_views *v, const char *const *folders, int n) {
-    *v = (fth_views){0};
+fth_err fth_run_views_init(fth_run_views *v, const char *const *folders, int n) {
+    *v = (fth_run_views){0};
     if (n > FTH_VIEWS_MOST)
         return fth_fail(FTH_USAGE, "%d run folders: must be at most %d", n, FTH_VIEWS_MOST);
     v->view = calloc((size_t)n, sizeof *v->view);
@@ -25,28 +25,28 @@ fth_err fth_views_init(fth_views *v, const char *const *folders, int n) {
         err = check_folder(folders, i);
         if (err != FTH_OK) break;
         v->view[i] = calloc(1, sizeof **v->view);
-        err = v->view[i] ? fth_view_init(v->view[i], folders[i])
+        err = v->view[i] ? fth_run_view_init(v->view[i], folders[i])
                          : fth_fail(FTH_NO_MEMORY, "no memory for a run");
         v->n = i + 1;
     }
-    if (err != FTH_OK) fth_views_fini(v);
+    if (err != FTH_OK) fth_run_views_fini(v);
     return err;
 }
 
-void fth_views_fini(fth_views *v) {
+void fth_run_views_fini(fth_run_views *v) {
     for (int i = 0; v->view && i < v->n; i++) {
-        if (v->view[i]) fth_view_fini(v->view[i]);
+        if (v->view[i]) fth_run_view_fini(v->view[i]);
         free(v->view[i]);
     }
     free(v->view);
-    *v = (fth_views){0};
+    *v = (fth_run_views){0};
 }
 
-fth_err fth_views_poll(fth_views *v, bool *changed) {
+fth_err fth_run_views_poll(fth_run_views *v, bool *changed) {
     *changed = false;
     for (int i = 0; i < v->n; i++) {
         bool one;
-        FTH_TRY(fth_view_poll(v->view[i], &one));
+        FTH_TRY(fth_run_view_poll(v->view[i], &one));
         *changed = *changed || one;
     }
     return FTH_OK;

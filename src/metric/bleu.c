@@ -36,7 +36,7 @@ static size_t closer(size_t length, size_t best, size_t other) {
     return d_other < d_best || (d_other == d_best && other < best) ? other : best;
 }
 
-static fth_err line_stats(const fth_pairs *c, size_t line, const fth_bleu_options *o, work *w,
+static fth_err line_stats(const fth_text_pairs *c, size_t line, const fth_bleu_options *o, work *w,
                           double *stats) {
     int64_t matches[FTH_BLEU_ORDER] = {0};
     size_t ref_len = 0;
@@ -59,7 +59,7 @@ static fth_err line_stats(const fth_pairs *c, size_t line, const fth_bleu_option
     return FTH_OK;
 }
 
-fth_err fth_bleu_stats(const fth_pairs *c, const fth_bleu_options *o, double *stats) {
+fth_err fth_bleu_stats(const fth_text_pairs *c, const fth_bleu_options *o, double *stats) {
     work w = {0};
     fth_err err = FTH_OK;
     for (size_t i = 0; i < c->n && err == FTH_OK; i++)
@@ -110,7 +110,7 @@ fth_bleu fth_bleu_from_stats(const double *sums, const fth_bleu_options *o) {
     return b;
 }
 
-fth_err fth_bleu_corpus(const fth_pairs *c, const fth_bleu_options *o, fth_bleu *out) {
+fth_err fth_bleu_corpus(const fth_text_pairs *c, const fth_bleu_options *o, fth_bleu *out) {
     double *stats = malloc((c->n + 1) * FTH_BLEU_STATS * sizeof *stats), sums[FTH_BLEU_STATS];
     if (!stats) return fth_fail(FTH_NO_MEMORY, "no memory for the counts of %zu lines", c->n);
     fth_err err = fth_bleu_stats(c, o, stats);

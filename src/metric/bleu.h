@@ -45,14 +45,14 @@ typedef struct fth_bleu {
 const char *fth_smooth_name(fth_smooth smooth);
 
 /* The counts of each line: hyp_len, ref_len, 4 matches, 4 totals. They may be summed. */
-fth_err fth_bleu_stats(const fth_pairs *c, const fth_bleu_options *o,
+fth_err fth_bleu_stats(const fth_text_pairs *c, const fth_bleu_options *o,
                        double *stats /* [c->n][FTH_BLEU_STATS] */);
 
 /* BLEU from summed counts. */
 fth_bleu fth_bleu_from_stats(const double *sums /* [FTH_BLEU_STATS] */, const fth_bleu_options *o);
 
 /* Both at once. */
-fth_err fth_bleu_corpus(const fth_pairs *c, const fth_bleu_options *o, fth_bleu *out);
+fth_err fth_bleu_corpus(const fth_text_pairs *c, const fth_bleu_options *o, fth_bleu *out);
 
 fth_err fth_bleu_signature(const fth_sig *sig, const fth_bleu_options *o, fth_str *out);
 

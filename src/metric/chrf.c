@@ -90,7 +90,7 @@ static fth_err compare(const fth_chrf_options *o, work *w, double *stats) {
     return FTH_OK;
 }
 
-static fth_err line_stats(const fth_pairs *c, size_t line, const fth_chrf_options *o, work *w,
+static fth_err line_stats(const fth_text_pairs *c, size_t line, const fth_chrf_options *o, work *w,
                           double *stats) {
     double one[6 * FTH_MAX_ORDER], best = -1;
     FTH_TRY(symbols_of(c->hyp[line], o, w, &w->hyp));
@@ -111,7 +111,7 @@ static fth_err line_stats(const fth_pairs *c, size_t line, const fth_chrf_option
     return FTH_OK;
 }
 
-fth_err fth_chrf_stats(const fth_pairs *c, const fth_chrf_options *o, double *stats) {
+fth_err fth_chrf_stats(const fth_text_pairs *c, const fth_chrf_options *o, double *stats) {
     work w = {0};
     fth_err err = FTH_OK;
     for (size_t i = 0; i < c->n && err == FTH_OK; i++)

@@ -31,7 +31,7 @@ static inline size_t fth_chrf_width(const fth_chrf_options *o) {
 
 /* The counts of each line: for each order the n-grams of the hypothesis, of the reference, and the
  * common ones. They may be summed. */
-fth_err fth_chrf_stats(const fth_pairs *c, const fth_chrf_options *o,
+fth_err fth_chrf_stats(const fth_text_pairs *c, const fth_chrf_options *o,
                        double *stats /* [c->n][fth_chrf_width(o)] */);
 
 /* chrF, 0 .. 100, from summed counts. */

@@ -82,8 +82,8 @@ static double pearson(double *x, double *y, size_t n) {
     return fmin(1, fmax(-1, (double)(xy / sqrtl(xx * yy))));
 }
 
-fth_err fth_correlation_corpus(const fth_pairs *c, fth_correlation kind, const char *const names[2],
-                               double *out) {
+fth_err fth_correlation_corpus(const fth_text_pairs *c, fth_correlation kind,
+                               const char *const names[2], double *out) {
     double *ref = malloc((2 * c->n + 1) * sizeof *ref), *hyp = ref ? ref + c->n : NULL;
     if (!ref) return fth_fail(FTH_NO_MEMORY, "no memory for %zu numbers", 2 * c->n);
     fth_err err = read_column(c->ref[0], c->n, names[0], ref);

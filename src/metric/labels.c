@@ -34,7 +34,7 @@ static void counts_fini(counts *k) {
 }
 
 /* The class `first` gets the number 0. */
-static fth_err count(const fth_pairs *c, fth_text first, counts *k) {
+static fth_err count(const fth_text_pairs *c, fth_text first, counts *k) {
     const size_t most = 2 * c->n + 1;
     uint32_t ref, hyp;
     k->memory = calloc(3 * most, sizeof *k->memory);
@@ -54,7 +54,7 @@ static fth_err count(const fth_pairs *c, fth_text first, counts *k) {
     return FTH_OK;
 }
 
-fth_err fth_labels_corpus(const fth_pairs *c, fth_labels *out) {
+fth_err fth_labels_corpus(const fth_text_pairs *c, fth_labels *out) {
     counts k = {0};
     fth_err err = count(c, (fth_text){0}, &k);
     *out = (fth_labels){.n = c->n, .correct = k.correct};
@@ -77,7 +77,8 @@ static double mean_f1(const counts *k) {
     return sum / (double)k->vocab.n;
 }
 
-fth_err fth_f1_corpus(const fth_pairs *c, fth_f1_average average, fth_text positive, double *out) {
+fth_err fth_f1_corpus(const fth_text_pairs *c, fth_f1_average average, fth_text positive,
+                      double *out) {
     counts k = {0};
     fth_err err = count(c, average == FTH_F1_BINARY ? positive : (fth_text){0}, &k);
     if (err == FTH_OK)

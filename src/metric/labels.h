@@ -19,9 +19,10 @@ typedef struct fth_labels {
 typedef enum fth_f1_average { FTH_F1_BINARY, FTH_F1_MACRO, FTH_F1_MICRO } fth_f1_average;
 
 /* `positive` is the class of FTH_F1_BINARY. NaN where neither side has it. c->n_refs must be 1. */
-fth_err fth_f1_corpus(const fth_pairs *c, fth_f1_average average, fth_text positive, double *out);
+fth_err fth_f1_corpus(const fth_text_pairs *c, fth_f1_average average, fth_text positive,
+                      double *out);
 
 /* c->n_refs must be 1. Labels are compared without white space at both ends. */
-fth_err fth_labels_corpus(const fth_pairs *c, fth_labels *out);
+fth_err fth_labels_corpus(const fth_text_pairs *c, fth_labels *out);
 
 #endif

@@ -74,7 +74,7 @@ double fth_overlap_of(const fth_overlap *o, size_t class) {
     return either ? (double)c->both / (double)either : (double)NAN;
 }
 
-fth_err fth_overlap_corpus(const fth_pairs *c, const char *const names[2], fth_overlap *out) {
+fth_err fth_overlap_corpus(const fth_text_pairs *c, const char *const names[2], fth_overlap *out) {
     double sum = 0;
     int64_t classes = 0;
     for (size_t i = 0; i < c->n; i++)

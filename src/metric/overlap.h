@@ -23,7 +23,7 @@ typedef struct fth_overlap {
 } fth_overlap;
 
 /* Places where the reference is -1 are left out. c->n_refs must be 1; names as in correlation.h. */
-fth_err fth_overlap_corpus(const fth_pairs *c, const char *const names[2], fth_overlap *out);
+fth_err fth_overlap_corpus(const fth_text_pairs *c, const char *const names[2], fth_overlap *out);
 void fth_overlap_fini(fth_overlap *o);
 
 /* NaN where the class does not occur. */

@@ -176,8 +176,8 @@ static fth_err pair_scores(work *w, fth_rouge out[FTH_ROUGES]) {
     return summary_score(w, &out[FTH_ROUGE_LSUM]);
 }
 
-static fth_err line_scores(const fth_pairs *c, size_t line, const fth_rouge_options *o, work *w,
-                           fth_rouge best[FTH_ROUGES]) {
+static fth_err line_scores(const fth_text_pairs *c, size_t line, const fth_rouge_options *o,
+                           work *w, fth_rouge best[FTH_ROUGES]) {
     fth_rouge one[FTH_ROUGES] = {0};
     FTH_TRY(tokenize(c->hyp[line], o, w, &w->hyp));
     for (size_t r = 0; r < c->n_refs; r++) {
@@ -189,7 +189,7 @@ static fth_err line_scores(const fth_pairs *c, size_t line, const fth_rouge_opti
     return FTH_OK;
 }
 
-fth_err fth_rouge_corpus(const fth_pairs *c, const fth_rouge_options *o,
+fth_err fth_rouge_corpus(const fth_text_pairs *c, const fth_rouge_options *o,
                          fth_rouge out[FTH_ROUGES]) {
     work w = {0};
     fth_err err = FTH_OK;

@@ -33,7 +33,8 @@ typedef struct fth_rouge {
 /* rouge1, rouge2, rougeL, rougeLsum. */
 const char *fth_rouge_name(fth_rouge_kind kind);
 
-fth_err fth_rouge_corpus(const fth_pairs *c, const fth_rouge_options *o, fth_rouge out[FTH_ROUGES]);
+fth_err fth_rouge_corpus(const fth_text_pairs *c, const fth_rouge_options *o,
+                         fth_rouge out[FTH_ROUGES]);
 
 fth_err fth_rouge_signature(const fth_sig *sig, const fth_rouge_options *o, fth_str *out);
 

@@ -33,8 +33,8 @@ static fth_err ref_words(fth_text line, const fth_tercom_options *o, work *w) {
     return fth_split_words(&w->vocab, t, &w->ref);
 }
 
-static fth_err line_stats(const fth_pairs *c, size_t line, const fth_tercom_options *o, work *w,
-                          double *stats) {
+static fth_err line_stats(const fth_text_pairs *c, size_t line, const fth_tercom_options *o,
+                          work *w, double *stats) {
     size_t edits, least = 0, ref_len = 0;
     FTH_TRY(hyp_words(c->hyp[line], o, w));
     for (size_t r = 0; r < c->n_refs; r++) {
@@ -48,7 +48,7 @@ static fth_err line_stats(const fth_pairs *c, size_t line, const fth_tercom_opti
     return FTH_OK;
 }
 
-fth_err fth_ter_stats(const fth_pairs *c, const fth_tercom_options *o, double *stats) {
+fth_err fth_ter_stats(const fth_text_pairs *c, const fth_tercom_options *o, double *stats) {
     work w = {0};
     fth_err err = FTH_OK;
     for (size_t i = 0; i < c->n && err == FTH_OK; i++)

@@ -16,7 +16,7 @@
 enum { FTH_TER_STATS = 2 };
 
 /* The edits and the mean reference length of each line. They may be summed. */
-fth_err fth_ter_stats(const fth_pairs *c, const fth_tercom_options *o,
+fth_err fth_ter_stats(const fth_text_pairs *c, const fth_tercom_options *o,
                       double *stats /* [c->n][FTH_TER_STATS] */);
 
 /* TER from summed counts; it may exceed 100. */

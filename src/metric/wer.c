@@ -45,7 +45,7 @@ static fth_err symbols_of(fth_text line, const fth_wer_options *o, work *w, fth_
     return o->characters ? fth_code_points(line, out) : jiwer_words(&w->vocab, line, out);
 }
 
-fth_err fth_wer_corpus(const fth_pairs *c, const fth_wer_options *o, fth_wer *out) {
+fth_err fth_wer_corpus(const fth_text_pairs *c, const fth_wer_options *o, fth_wer *out) {
     work w = {0};
     fth_err err = FTH_OK;
     fth_edits *e = &out->edits;

@@ -27,7 +27,7 @@ typedef struct fth_wer {
 } fth_wer;
 
 /* c->n_refs must be 1. */
-fth_err fth_wer_corpus(const fth_pairs *c, const fth_wer_options *o, fth_wer *out);
+fth_err fth_wer_corpus(const fth_text_pairs *c, const fth_wer_options *o, fth_wer *out);
 
 fth_err fth_wer_signature(const fth_sig *sig, const fth_wer_options *o, fth_str *out);
 

@@ -15,7 +15,7 @@ static const fth_norm_kind usual[] = {{"self_attn_layer_norm", "self_attn", fals
 void fth_taps_fini(fth_taps *t) {
     free(t->sub);
     free(t->norm);
-    fth_watch_fini(&t->watch);
+    fth_grad_requests_fini(&t->requests);
     *t = (fth_taps){0};
 }
 
@@ -32,10 +32,10 @@ const fth_tap *fth_taps_by_output(const fth_taps *t, fth_val v) {
 fth_err fth_taps_begin(fth_taps *t, const fth_config *c, fth_builder *b) {
     size_t most = 2 * (size_t)c->encoder_layers + 3 * (size_t)c->decoder_layers;
     t->sub = calloc(most, sizeof *t->sub);
-    if (!t->sub) return fth_fail(FTH_NO_MEMORY, "no memory to watch %zu sub-layers", most);
-    t->watch.made = t->made;
-    t->watch.context = t->context;
-    b->watch = &t->watch;
+    if (!t->sub) return fth_fail(FTH_NO_MEMORY, "no memory to look at %zu sub-layers", most);
+    t->requests.made = t->made;
+    t->requests.context = t->context;
+    b->requests = &t->requests;
     return FTH_OK;
 }
 
@@ -128,7 +128,7 @@ fth_err fth_taps_norms(fth_taps *t, const fth_graph *graph, const fth_config *co
     for (int32_t i = 0; i < graph->n_ops; i++)
         most += graph->op[i].kind == FTH_KIND_norm || graph->op[i].kind == FTH_KIND_join_norm;
     t->norm = calloc(most + 1, sizeof *t->norm);
-    if (!t->norm) return fth_fail(FTH_NO_MEMORY, "no memory to watch %zu layer norms", most);
+    if (!t->norm) return fth_fail(FTH_NO_MEMORY, "no memory to look at %zu layer norms", most);
     for (int32_t i = 0; i < graph->n_ops; i++) {
         const fth_op *op = &graph->op[i];
         if (op->kind != FTH_KIND_norm && op->kind != FTH_KIND_join_norm) continue;
@@ -147,8 +147,9 @@ fth_err fth_taps_norms(fth_taps *t, const fth_graph *graph, const fth_config *co
 
 fth_err fth_taps_gradients(fth_taps *t, const fth_graph *graph) {
     fth_val *grad = calloc((size_t)graph->n_values, sizeof *grad);
-    if (!grad) return fth_fail(FTH_NO_MEMORY, "no memory to watch %d gradients", t->watch.n);
-    for (int32_t k = 0; k < t->watch.n; k++) grad[t->watch.item[k].value] = t->watch.item[k].grad;
+    if (!grad) return fth_fail(FTH_NO_MEMORY, "no memory to look at %d gradients", t->requests.n);
+    for (int32_t k = 0; k < t->requests.n; k++)
+        grad[t->requests.item[k].value] = t->requests.item[k].grad;
     for (int32_t i = 0; i < t->n_sub; i++) {
         if (t->gradients & FTH_TAP_DY) t->sub[i].dy = grad[t->sub[i].y];
         if (t->gradients & FTH_TAP_DZ) t->sub[i].dz = grad[t->sub[i].z];

@@ -61,7 +61,7 @@ typedef struct fth_taps {
     unsigned gradients; /* FTH_TAP_*, set by the caller; needs spec.backward */
     /* Set by the caller, either may be NULL. */
     void (*built)(void *context, fth_builder *b, const fth_tap *tap);
-    void (*made)(void *context, fth_builder *b, const fth_watched *gradient);
+    void (*made)(void *context, fth_builder *b, const fth_grad_request *gradient);
     void *context;
 
     /* Filled by fth_model_graph. */
@@ -70,7 +70,7 @@ typedef struct fth_taps {
     fth_norm_tap *norm; /* [n_norm] */
     int32_t n_norm;
     fth_val embed[2]; /* by stack: x_0, [R, d] */
-    fth_watch watch;
+    fth_grad_requests requests;
 } fth_taps;
 
 void fth_taps_fini(fth_taps *t);

@@ -12,7 +12,7 @@ int64_t fth_batch_memory(const fth_run_spec *spec, int64_t n) {
 fth_err fth_batch_memory_check(const fth_run_spec *spec, int64_t n) {
     const int64_t needed = fth_batch_memory(spec, n);
     int64_t available, total;
-    FTH_TRY(fth_memory_under("", &available, &total));
+    FTH_TRY(fth_machine_memory_under("", &available, &total));
     if (needed <= available) return FTH_OK;
     return fth_fail(FTH_NO_MEMORY,
                     "--update-freq %lld: its batches of --max-tokens %lld take %.1f MiB of the "

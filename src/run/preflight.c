@@ -86,11 +86,12 @@ static fth_err open_run(flight *f) {
     }
     FTH_TRY(fth_model_init(&f->model, &config));
     FTH_TRY(fth_packed_init(&f->packed, (int32_t)s->max_tokens));
-    f->size = (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,
-                                 .tgt_tokens = s->max_tokens,
-                                 .max_len = longest(f),
-                                 .memory_budget = s->memory_budget,
-                                 .early = fth_can_update_early(&s->recipe, s->update_freq)};
+    f->size =
+        (fth_trainer_spec){.src_tokens = config.arch == FTH_ENCDEC ? s->max_tokens : 0,
+                           .tgt_tokens = s->max_tokens,
+                           .max_len = longest(f),
+                           .memory_budget = s->memory_budget,
+                           .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq)};
     return FTH_OK;
 }
 
@@ -98,21 +99,22 @@ static fth_err open_run(flight *f) {
 static fth_err plan_bytes(flight *f) {
     fth_graph graph;
     fth_outputs outputs;
-    fth_early early = {0};
+    fth_inline_updates updates = {0};
     fth_plan plan = {0};
     const int64_t n = f->model.params.size;
     int64_t capacity[FTH_N_EXTENTS];
     fth_capacities(&f->size, capacity);
     const fth_plan_spec how = fth_program_plan_spec(f->device, capacity);
     FTH_TRY(fth_update_graph(&f->model, f->device, &f->spec->recipe, NULL,
-                             f->size.early ? &early : NULL, &graph, &outputs));
+                             f->size.inline_updates ? &updates : NULL, &graph, &outputs));
     fth_err err = FTH_OK;
-    if (how.norms_again) err = fth_graph_thrift(&graph, (fth_thrift){0});
+    if (how.recompute_norms) err = fth_graph_recompute_values(&graph, (fth_recompute_counts){0});
     if (err == FTH_OK) err = fth_plan_make(&graph, &how, &plan);
     f->out->activation_bytes = plan.bytes + fth_program_bytes_beside(f->device, &graph, capacity);
-    f->out->fixed_bytes = fth_arenas_bytes(f->device, n, f->size.early ? early.grads : n, true);
+    f->out->fixed_bytes =
+        fth_arenas_bytes(f->device, n, f->size.inline_updates ? updates.grads : n, true);
     fth_plan_fini(&plan);
-    fth_early_fini(&early);
+    fth_inline_updates_fini(&updates);
     fth_graph_fini(&graph);
     return err;
 }

@@ -151,7 +151,7 @@ static fth_err open_programs(run *r, int64_t budget) {
                              .tgt_tokens = s->max_tokens,
                              .max_len = longest(r),
                              .memory_budget = budget,
-                             .early = fth_can_update_early(&s->recipe, s->update_freq)};
+                             .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq)};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
@@ -242,7 +242,7 @@ static fth_err load_weights_of(run *r, const char *folder) {
 static fth_err keep_start(const run *r) {
     char *path = fth_strdup_printf("%s/start", r->spec->save_dir);
     if (!path) return no_memory();
-    fth_err err = fth_keep_model(path, &r->trainer, r->spec->data);
+    fth_err err = fth_save_model(path, &r->trainer, r->spec->data);
     free(path);
     return err;
 }
@@ -310,7 +310,7 @@ static fth_err resume(run *r, const fth_checkpoint *c) {
                                  .window = c->state.window,
                                  .batch = c->state.batch,
                                  .index = c->state.position};
-    FTH_TRY(fth_keep_load(c, &r->trainer));
+    FTH_TRY(fth_save_load(c, &r->trainer));
     r->resumed = true;
     fth_log_info(r->log, "resuming %s at update %lld", r->spec->save_dir,
                  (long long)r->state.update);
@@ -377,7 +377,8 @@ static fth_err save(run *r) {
     FTH_TRY(fth_verify_wait(r->verify)); /* nothing is kept of what damaged data has trained */
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
-    FTH_TRY(fth_keep_save(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
+    FTH_TRY(
+        fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
     FTH_TRY(log_checkpoint(r));
     return settle(r);
 }
@@ -435,7 +436,7 @@ static fth_err open_folder(run *r) {
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
-    if (err == FTH_OK) err = fth_scratch_sweep(r->spec->save_dir, NULL);
+    if (err == FTH_OK) err = fth_unfinished_sweep(r->spec->save_dir, NULL);
     if (err == FTH_OK) err = find_checkpoint(r);
     if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->spec->yaml);
     free(log);

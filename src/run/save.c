@@ -32,8 +32,8 @@ static fth_err fetch(fth_trainer *t, fetched *f) {
     return FTH_OK;
 }
 
-fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
-                      const char *options, const char *tokenizer_from) {
+fth_err fth_save_checkpoint(const char *folder, fth_trainer *t, const fth_train_state *state,
+                            const char *options, const char *tokenizer_from) {
     fetched f = {0};
     fth_err err = fetch(t, &f);
     if (err == FTH_OK) {
@@ -51,7 +51,7 @@ fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state 
     return err;
 }
 
-fth_err fth_keep_model(const char *path, const fth_trainer *t, const char *tokenizer_from) {
+fth_err fth_save_model(const char *path, const fth_trainer *t, const char *tokenizer_from) {
     const int64_t n = t->model->params.size;
     fth_mirror mirror;
     fth_err err = fth_mirror_fetch(t->device, t->arenas.master, n, &mirror);
@@ -71,7 +71,7 @@ static fth_err load_arena(fth_trainer *t, const fth_st_file *file, const char *p
     return err;
 }
 
-fth_err fth_keep_load(const fth_checkpoint *c, fth_trainer *t) {
+fth_err fth_save_load(const fth_checkpoint *c, fth_trainer *t) {
     FTH_TRY(load_arena(t, c->model->weights, "", t->arenas.master));
     FTH_TRY(load_arena(t, c->optimizer, "exp_avg.", t->arenas.m));
     FTH_TRY(load_arena(t, c->optimizer, "exp_avg_sq.", t->arenas.v));

@@ -6,13 +6,13 @@
 #include "train/trainer.h"
 
 /* Saves parameters, moments, state and the run's options as RUN/checkpoints/step-N. */
-fth_err fth_keep_save(const char *folder, fth_trainer *t, const fth_train_state *state,
-                      const char *options, const char *tokenizer_from);
+fth_err fth_save_checkpoint(const char *folder, fth_trainer *t, const fth_train_state *state,
+                            const char *options, const char *tokenizer_from);
 
 /* Writes the model as it is as a model folder. */
-fth_err fth_keep_model(const char *path, const fth_trainer *t, const char *tokenizer_from);
+fth_err fth_save_model(const char *path, const fth_trainer *t, const char *tokenizer_from);
 
 /* Loads parameters and moments of an open checkpoint. */
-fth_err fth_keep_load(const fth_checkpoint *c, fth_trainer *t);
+fth_err fth_save_load(const fth_checkpoint *c, fth_trainer *t);
 
 #endif

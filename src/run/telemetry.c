@@ -8,7 +8,7 @@
 #include "graph/op.h"
 #include "graph/gauge.h"
 
-/* What the watch operations of a sub-layer write, two columns of the board each. */
+/* What the gauges of a sub-layer write, two columns of the board each. */
 enum { AT_NORM, AT_RATIO, AT_COSINE, AT_INSIDE, AT_GRADIENT, N_ENTRIES };
 enum { COLUMNS = 2 * N_ENTRIES };
 
@@ -19,7 +19,7 @@ struct fth_telemetry {
     fth_trainer *trainer;
     fth_program *program;
     fth_outputs outputs;
-    fth_watcher watcher;
+    fth_stand_in watcher;
     int32_t n_sub;
     bool *has; /* [FTH_N_QUANTITIES, n_sub] */
     /* The board: COLUMNS for each sub-layer, then two for the encoder's positions. */
@@ -75,9 +75,9 @@ bool fth_telemetry_has(const fth_telemetry *w, fth_quantity q, int32_t i) {
 
 /* ---- the watching program ---- */
 
-static fth_watch_at place_of(const fth_telemetry *w, const fth_tap *tap, int entry, bool backward) {
+static fth_gauge_at place_of(const fth_telemetry *w, const fth_tap *tap, int entry, bool backward) {
     int32_t sub = number_of(&w->trainer->model->config, tap->stack, tap->layer, tap->sub);
-    return (fth_watch_at){.stack = tap->stack,
+    return (fth_gauge_at){.stack = tap->stack,
                           .sub = tap->sub,
                           .layer = tap->layer,
                           .backward = backward,
@@ -88,12 +88,12 @@ static fth_watch_at place_of(const fth_telemetry *w, const fth_tap *tap, int ent
 /* The encoder's output: what the keys of the lowest cross-attention are made of. */
 static void watch_encoder(fth_telemetry *w, fth_graph *g, const fth_tap *tap) {
     fth_val keys = g->value[tap->k].base ? g->value[tap->k].base : tap->k;
-    fth_watch_at at = {.stack = FTH_ENCODER,
+    fth_gauge_at at = {.stack = FTH_ENCODER,
                        .sub = FTH_NO_SUB,
                        .layer = -1,
                        .board = w->board,
                        .column = w->n_sub * COLUMNS};
-    fth_watch_positions(g, &at, g->op[g->value[keys].producer].in[LINEAR_X], FTH_SRC);
+    fth_gauge_positions(g, &at, g->op[g->value[keys].producer].in[LINEAR_X], FTH_SRC);
 }
 
 /* A sub-layer's forward is complete. */
@@ -101,24 +101,24 @@ static void watch_sublayer(void *context, fth_builder *b, const fth_tap *tap) {
     fth_telemetry *w = context;
     fth_graph *g = b->graph;
     const fth_config *c = &w->trainer->model->config;
-    if (!w->board) w->board = fth_watch_board(g, w->columns);
+    if (!w->board) w->board = fth_gauge_board(g, w->columns);
     if (g->err != FTH_OK) return;
     int32_t sub = number_of(c, tap->stack, tap->layer, tap->sub);
-    fth_watch_at at = place_of(w, tap, AT_NORM, false);
-    fth_watch_norm(g, &at, tap->z);
+    fth_gauge_at at = place_of(w, tap, AT_NORM, false);
+    fth_gauge_norm(g, &at, tap->z);
     if (tap->z) mark(w, FTH_Q_LN_INPUT_NORM, sub);
     at = place_of(w, tap, AT_RATIO, false);
-    fth_watch_ratio(g, &at, tap->x, tap->f, tap->y);
+    fth_gauge_ratio(g, &at, tap->x, tap->f, tap->y);
     mark(w, FTH_Q_BRANCH_RATIO, sub);
     at = place_of(w, tap, AT_COSINE, false);
-    fth_watch_cosine(g, &at, tap->x, tap->y);
+    fth_gauge_cosine(g, &at, tap->x, tap->y);
     mark(w, FTH_Q_COSINE, sub);
     at = place_of(w, tap, AT_INSIDE, false);
     if (tap->sub != FTH_FFN) {
-        fth_watch_entropy(g, &at, tap->lse);
+        fth_gauge_entropy(g, &at, tap->lse);
         mark(w, FTH_Q_ENTROPY, sub);
     } else if (c->activation == FTH_RELU) { /* with GELU the count means nothing */
-        fth_watch_nonzero(g, &at, tap->act);
+        fth_gauge_nonzero(g, &at, tap->act);
         mark(w, FTH_Q_FFN_NONZERO, sub);
     }
     if (tap->sub == FTH_CROSS && tap->layer == 0) watch_encoder(w, g, tap);
@@ -133,12 +133,12 @@ static void sublayer_built(void *context, fth_builder *b, const fth_tap *tap) {
     watch_sublayer(((building *)context)->w, b, tap);
 }
 
-static void gradient_made(void *context, fth_builder *b, const fth_watched *gradient) {
+static void gradient_made(void *context, fth_builder *b, const fth_grad_request *gradient) {
     const building *now = context;
     const fth_tap *tap = fth_taps_by_output(now->taps, gradient->value);
     if (!tap) return;
-    fth_watch_at at = place_of(now->w, tap, AT_GRADIENT, true);
-    fth_watch_norm(b->graph, &at, gradient->grad);
+    fth_gauge_at at = place_of(now->w, tap, AT_GRADIENT, true);
+    fth_gauge_norm(b->graph, &at, gradient->grad);
     mark(now->w, FTH_Q_OUTPUT_GRAD_NORM,
          number_of(&now->w->trainer->model->config, tap->stack, tap->layer, tap->sub));
 }
@@ -163,7 +163,7 @@ static fth_err make_program(fth_telemetry *w, const fth_trainer_spec *spec) {
     fth_err err =
         fth_trainer_program(w->trainer, spec, &taps, w->trainer->program, &w->program, &w->outputs);
     fth_taps_fini(&taps);
-    w->watcher = (fth_watcher){w->program, &w->outputs, add_sums, w};
+    w->watcher = (fth_stand_in){w->program, &w->outputs, add_sums, w};
     return err;
 }
 
@@ -191,7 +191,8 @@ static fth_err make_ranges(fth_telemetry *w) {
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
         int64_t end = p->offset + fth_param_size(p), at = p->offset;
-        int64_t grad = fth_early_grad(&w->trainer->early, at); /* -1: the program sums it up */
+        int64_t grad = fth_inline_updates_grad(&w->trainer->inline_updates,
+                                               at); /* -1: the program sums it up */
         for (; grad >= 0 && at < end; at += RANGE_ELEMENTS, grad += RANGE_ELEMENTS) {
             int64_t stop = at + RANGE_ELEMENTS < end ? at + RANGE_ELEMENTS : end;
             w->range[w->n_ranges] = (fth_adam_range){at, stop, grad, 1};
@@ -209,12 +210,12 @@ static fth_err make_ranges(fth_telemetry *w) {
 /* What the program has summed up of the matrices that it updates itself. */
 static void add_early_sums(fth_telemetry *w) {
     const fth_params *params = &w->trainer->model->params;
-    const fth_early *early = &w->trainer->early;
-    for (int32_t i = 0, at = 0; i < early->n; i++) {
-        while (params->param[at].offset < early->range[i].begin) at++;
+    const fth_inline_updates *updates = &w->trainer->inline_updates;
+    for (int32_t i = 0, at = 0; i < updates->n; i++) {
+        while (params->param[at].offset < updates->range[i].begin) at++;
         double *sums = w->sub_sums + sub_of(w, &params->param[at]) * FTH_RANGE_SUMS;
         for (int k = 0; k < FTH_RANGE_SUMS; k++) {
-            const double root = w->trainer->early_sums[i * FTH_RANGE_SUMS + k];
+            const double root = w->trainer->inline_sums[i * FTH_RANGE_SUMS + k];
             sums[k] += root * root;
         }
     }

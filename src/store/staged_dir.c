@@ -80,10 +80,10 @@ fth_err fth_staged_dir_resolve(const char *path, char **out) {
 static fth_err remove_abandoned(const char *path) {
     struct stat st;
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) return fth_remove_tree(path);
-    return fth_scratch_clear(path);
+    return fth_unfinished_clear(path);
 }
 
-/* NAME is missing: .NAME.old becomes NAME again. NAME is there: .NAME.old is waste. */
+/* NAME is missing: .NAME.old becomes NAME again. NAME is there: .NAME.old is superfluous. */
 static fth_err settle_old(const char *old, const char *path) {
     if (fth_file_exists(path)) return fth_remove_tree(old);
     if (rename(old, path) != 0) return fail_path(path, "put the older folder back");
@@ -151,7 +151,7 @@ static fth_err check_replaceable(const char *path, fth_may_replace *may_replace)
 static int make_locked(fth_staged_dir *d) {
     if (mkdir(d->temp, 0777) != 0) return errno;
     d->lock = open(d->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (d->lock >= 0 && fth_scratch_claim(d->lock, d->temp)) return 0;
+    if (d->lock >= 0 && fth_unfinished_claim(d->lock, d->temp)) return 0;
     const int reason = d->lock < 0 && errno != ENOENT ? errno : EEXIST;
     if (d->lock >= 0) close(d->lock);
     d->lock = -1;
@@ -164,10 +164,10 @@ static fth_err make_temp(fth_staged_dir *d) {
     for (int attempt = 0; attempt < 100 && reason == EEXIST; attempt++) {
         d->temp = temp_name(d->path, attempt);
         if (!d->temp) return no_memory(d->path);
-        FTH_TRY(fth_scratch_hold(d->temp));
+        FTH_TRY(fth_unfinished_hold(d->temp));
         reason = make_locked(d);
         if (reason == 0) return FTH_OK;
-        fth_scratch_drop(d->temp);
+        fth_unfinished_drop(d->temp);
         free(d->temp);
         d->temp = NULL;
     }
@@ -200,15 +200,15 @@ done:
 }
 
 fth_err fth_staged_dir_commit(fth_staged_dir *d) {
-    char *waste = NULL, *folder = folder_of(d->path), *old = beside(d->path, ".old");
+    char *replaced = NULL, *folder = folder_of(d->path), *old = beside(d->path, ".old");
     fth_err err = folder && old ? FTH_OK : no_memory(d->path);
     if (!err) err = fth_sync_dir(d->temp);
-    if (!err) err = fth_scratch_commit(&d->temp, d->path, old, &waste);
+    if (!err) err = fth_unfinished_commit(&d->temp, d->path, old, &replaced);
     if (!err) err = fth_sync_dir(folder);
     /* the new folder is safe; what cannot be removed now, the next writer clears */
-    if (!err && waste) (void)fth_remove_tree(waste);
-    fth_scratch_drop(waste);
-    free(waste);
+    if (!err && replaced) (void)fth_remove_tree(replaced);
+    fth_unfinished_drop(replaced);
+    free(replaced);
     free(folder);
     free(old);
     return err;
@@ -216,7 +216,7 @@ fth_err fth_staged_dir_commit(fth_staged_dir *d) {
 
 void fth_staged_dir_fini(fth_staged_dir *d) {
     if (d->path && d->temp) (void)fth_remove_tree(d->temp);
-    fth_scratch_drop(d->temp);
+    fth_unfinished_drop(d->temp);
     if (d->path && d->lock >= 0) close(d->lock);
     free(d->temp);
     free(d->path);

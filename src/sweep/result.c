@@ -8,38 +8,38 @@ static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for the results of a sweep");
 }
 
-static double depth_of(const fth_view *v) {
-    const char *arch = fth_view_setting(v, "arch");
-    double encoder = strtod(fth_view_setting(v, "encoder-layers"), NULL);
-    double decoder = strtod(fth_view_setting(v, "decoder-layers"), NULL);
+static double depth_of(const fth_run_view *v) {
+    const char *arch = fth_run_view_setting(v, "arch");
+    double encoder = strtod(fth_run_view_setting(v, "encoder-layers"), NULL);
+    double decoder = strtod(fth_run_view_setting(v, "decoder-layers"), NULL);
     return (strcmp(arch, "dec") == 0 ? 0 : encoder) + (strcmp(arch, "enc") == 0 ? 0 : decoder);
 }
 
 /* Why a run failed, in the words of its log. */
-static const char *reason_of(const fth_view *v) {
+static const char *reason_of(const fth_run_view *v) {
     const char *reason = json_string_value(json_object_get(v->end, "reason"));
     const char *where = json_string_value(json_object_get(v->end, "where"));
     return reason ? reason : where ? where : "not finite";
 }
 
 fth_err fth_sweep_result_read(const char *folder, fth_sweep_result *out) {
-    fth_view view;
+    fth_run_view view;
     bool changed;
     *out = (fth_sweep_result){.best = NAN, .final = NAN};
-    FTH_TRY(fth_view_init(&view, folder));
-    fth_err err = fth_view_poll(&view, &changed);
+    FTH_TRY(fth_run_view_init(&view, folder));
+    fth_err err = fth_run_view_poll(&view, &changed);
     if (err == FTH_OK) {
         out->state = view.state;
         out->update = view.update;
-        out->best = fth_view_best(&view, NULL);
-        out->final = fth_view_final(&view);
+        out->best = fth_run_view_best(&view, NULL);
+        out->final = fth_run_view_final(&view);
         out->depth = depth_of(&view);
     }
     if (err == FTH_OK && view.state == FTH_VIEW_FAILED) {
         out->reason = strdup(reason_of(&view));
         if (!out->reason) err = no_memory();
     }
-    fth_view_fini(&view);
+    fth_run_view_fini(&view);
     return err;
 }
 

@@ -7,7 +7,7 @@
 #include "sweep/spec.h"
 
 typedef struct fth_sweep_result {
-    fth_view_state state; /* MISSING: not begun */
+    fth_run_view_state state; /* MISSING: not begun */
     int64_t update;
     double best, final; /* valid nll; NAN: never validated */
     double depth;       /* layers of all stacks; 0: not known */

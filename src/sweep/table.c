@@ -203,7 +203,7 @@ fth_err fth_sweep_table_runs(const fth_sweep_results *r, fth_str *out) {
         const fth_sweep_run *run = &r->grid->run[i];
         const fth_sweep_result *x = &r->result[i];
         const char *state =
-            x->state == FTH_VIEW_MISSING ? "not begun" : fth_view_state_name(x->state);
+            x->state == FTH_VIEW_MISSING ? "not begun" : fth_run_view_state_name(x->state);
         first = true;
         FTH_TRY(add_axes(r, run, CSV, out, NULL, &first));
         FTH_TRY(fth_str_addf(out, "%s%s,%s,%lld,", first ? "" : ",", run->seed, state,

@@ -23,8 +23,8 @@ static fth_err check_utf8(const char *name, const char *data, size_t size) {
                     count_lf(data, good) + 1, (unsigned char)data[good]);
 }
 
-fth_err fth_textfile_take(char *data, size_t size, const char *name, fth_textfile *out) {
-    *out = (fth_textfile){.data = data};
+fth_err fth_text_lines_take(char *data, size_t size, const char *name, fth_text_lines *out) {
+    *out = (fth_text_lines){.data = data};
     FTH_TRY(check_utf8(name, data, size));
     size_t most = count_lf(out->data, size) + 1;
     out->line = malloc(most * sizeof *out->line);
@@ -38,8 +38,8 @@ fth_err fth_textfile_take(char *data, size_t size, const char *name, fth_textfil
     return FTH_OK;
 }
 
-void fth_textfile_fini(fth_textfile *lines) {
+void fth_text_lines_fini(fth_text_lines *lines) {
     free(lines->line);
     free(lines->data);
-    *lines = (fth_textfile){0};
+    *lines = (fth_text_lines){0};
 }

@@ -20,23 +20,23 @@ static inline fth_text fth_str_view(const fth_str *s) {
     return (fth_text){s->text ? s->text : "", s->length};
 }
 
-typedef struct fth_textfile {
+typedef struct fth_text_lines {
     fth_text *line; /* [n] views into data */
     size_t n;
     char *data; /* the file */
-} fth_textfile;
+} fth_text_lines;
 
 /* The lines of the text of a file, which is malloc'd and becomes part of out, whatever comes of it. Text
- * that is not UTF-8 is FTH_BAD_INPUT, named with its line. A zeroed fth_textfile, or one that failed,
+ * that is not UTF-8 is FTH_BAD_INPUT, named with its line. A zeroed fth_text_lines, or one that failed,
  * may be given to fini. */
-fth_err fth_textfile_take(char *data, size_t size, const char *name, fth_textfile *out);
-void fth_textfile_fini(fth_textfile *lines);
+fth_err fth_text_lines_take(char *data, size_t size, const char *name, fth_text_lines *out);
+void fth_text_lines_fini(fth_text_lines *lines);
 
 /* What is compared: n hypotheses, each with n_refs references. All borrowed. */
-typedef struct fth_pairs {
+typedef struct fth_text_pairs {
     const fth_text *hyp;        /* [n] */
     const fth_text *const *ref; /* [n_refs][n] */
     size_t n, n_refs;
-} fth_pairs;
+} fth_text_pairs;
 
 #endif

@@ -32,7 +32,7 @@ static fth_err make_ranges(fth_trainer *t) {
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
         int64_t end = i + 1 < params->n ? params->param[i + 1].offset : params->size;
-        int64_t grad = fth_early_grad(&t->early, p->offset);
+        int64_t grad = fth_inline_updates_grad(&t->inline_updates, p->offset);
         if (grad < 0) continue;
         fth_adam_range *last = t->n_ranges ? &t->range[t->n_ranges - 1] : NULL;
         if (last && last->end == p->offset && last->grad + (last->end - last->begin) == grad &&
@@ -48,7 +48,7 @@ static fth_err make_ranges(fth_trainer *t) {
 
 /* ---- making ---- */
 
-bool fth_can_update_early(const fth_recipe *recipe, int64_t batches) {
+bool fth_can_update_inline(const fth_recipe *recipe, int64_t batches) {
     return batches == 1 && !(recipe->clip > 0);
 }
 
@@ -57,20 +57,22 @@ static bool same_rate(const void *method, fth_role a, fth_role b) {
 }
 
 fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const fth_recipe *recipe,
-                         fth_taps *taps, fth_early *early, fth_graph *graph, fth_outputs *outputs) {
+                         fth_taps *taps, fth_inline_updates *updates, fth_graph *graph,
+                         fth_outputs *outputs) {
     fth_graph_spec what = {.backward = true,
                            .dropout = recipe->dropout,
                            .keep_bits = dev->backend->keep_bits,
                            .smoothing = recipe->smoothing,
                            .taps = taps};
     fth_err err = fth_model_graph(model, &what, graph, outputs);
-    fth_early_spec how = {.params = &model->params,
-                          .loss = outputs->loss,
-                          .same_rate = same_rate,
-                          .context = &model->method,
-                          .watched = taps != NULL,
-                          .together = dev->backend->update_together};
-    if (err == FTH_OK && early) err = fth_graph_update_early(graph, &how, early, &outputs->updates);
+    fth_inline_spec how = {.params = &model->params,
+                           .loss = outputs->loss,
+                           .same_rate = same_rate,
+                           .context = &model->method,
+                           .watched = taps != NULL,
+                           .together = dev->backend->update_together};
+    if (err == FTH_OK && updates)
+        err = fth_graph_update_inline(graph, &how, updates, &outputs->updates);
     if (err != FTH_OK) fth_graph_fini(graph);
     return err;
 }
@@ -97,29 +99,30 @@ static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec, fth_pr
 fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
                             fth_program *lender, fth_program **program, fth_outputs *outputs) {
     fth_graph graph;
-    fth_early early = {0}; /* the same as the trainer's */
+    fth_inline_updates updates = {0}; /* the same as the trainer's */
     FTH_TRY(fth_update_graph(t->model, t->device, &t->recipe, taps,
-                             t->updates_early ? &early : NULL, &graph, outputs));
-    fth_early_fini(&early);
+                             t->updates_inline ? &updates : NULL, &graph, outputs));
+    fth_inline_updates_fini(&updates);
     return make_program(t, spec, lender, &graph, program);
 }
 
 fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
                          const fth_recipe *recipe, const fth_trainer_spec *spec) {
     *t = (fth_trainer){
-        .model = model, .device = dev, .recipe = *recipe, .updates_early = spec->early};
+        .model = model, .device = dev, .recipe = *recipe, .updates_inline = spec->inline_updates};
     fth_graph graph;
-    fth_early *early = spec->early ? &t->early : NULL;
-    FTH_TRY(fth_update_graph(model, dev, recipe, NULL, early, &graph, &t->outputs));
+    fth_inline_updates *updates = spec->inline_updates ? &t->inline_updates : NULL;
+    FTH_TRY(fth_update_graph(model, dev, recipe, NULL, updates, &graph, &t->outputs));
     const int64_t n = model->params.size;
-    fth_err err = fth_arenas_new(dev, n, early ? early->grads : n, true, &t->arenas);
+    fth_err err = fth_arenas_new(dev, n, updates ? updates->grads : n, true, &t->arenas);
     if (err == FTH_OK)
         err = make_program(t, spec, NULL, &graph, &t->program);
     else
         fth_graph_fini(&graph);
     if (err == FTH_OK) err = make_ranges(t);
-    t->early_sums = calloc((size_t)t->early.n * FTH_RANGE_SUMS + 1, sizeof *t->early_sums);
-    if (err == FTH_OK && !t->early_sums) err = fth_fail(FTH_NO_MEMORY, "no memory for a trainer");
+    t->inline_sums =
+        calloc((size_t)t->inline_updates.n * FTH_RANGE_SUMS + 1, sizeof *t->inline_sums);
+    if (err == FTH_OK && !t->inline_sums) err = fth_fail(FTH_NO_MEMORY, "no memory for a trainer");
     if (err != FTH_OK) fth_trainer_fini(t);
     return err;
 }
@@ -127,8 +130,8 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
 void fth_trainer_fini(fth_trainer *t) {
     fth_program_free(t->program);
     if (t->device) fth_arenas_free(t->device, &t->arenas);
-    fth_early_fini(&t->early);
-    free(t->early_sums);
+    fth_inline_updates_fini(&t->inline_updates);
+    free(t->inline_sums);
     free(t->range);
     free(t->range_role);
     *t = (fth_trainer){0};
@@ -170,7 +173,7 @@ static fth_step step_of(const fth_trainer *t, int64_t update, const fth_update *
                      .update = (uint32_t)update,
                      .loss_scale = u->tokens ? 1.0 / (double)u->tokens : 0};
     fth_method_step(m, update, step.slots);
-    if (!t->updates_early) return step;
+    if (!t->updates_inline) return step;
     step.adam = fth_trainer_adam(t, update, u);
     for (int role = 0; role < FTH_STEP_RATES; role++)
         step.rate[role] = m->method->lr_scale && role <= (int)FTH_ROLE_EXTRA
@@ -186,19 +189,19 @@ static fth_err measure_gradient(fth_trainer *t, fth_program *program, const fth_
     if (t->arenas.grads > 0)
         FTH_TRY(
             t->device->backend->sum_squares(t->device, t->arenas.grad, t->arenas.grads, &squares));
-    if (t->early.n) FTH_TRY(fth_program_read(program, outputs->updates, t->early_sums));
-    for (int32_t i = 0; i < t->early.n; i++) {
-        const double norm = t->early_sums[i * FTH_RANGE_SUMS + FTH_RANGE_GRAD];
+    if (t->inline_updates.n) FTH_TRY(fth_program_read(program, outputs->updates, t->inline_sums));
+    for (int32_t i = 0; i < t->inline_updates.n; i++) {
+        const double norm = t->inline_sums[i * FTH_RANGE_SUMS + FTH_RANGE_GRAD];
         squares += norm * norm;
     }
     *gnorm = sqrt(squares);
     return FTH_OK;
 }
 
-/* Loss and gradients; matrices that are early are updated. */
+/* Loss and gradients; matrices that are updated inline. */
 static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out) {
-    const fth_watcher *w = t->watcher;
+    const fth_stand_in *w = t->watcher;
     fth_program *program = w ? w->program : t->program;
     const fth_outputs *outputs = w ? w->outputs : &t->outputs;
     *out = (fth_update){.lr = fth_schedule_lr(&t->recipe.schedule, update)};
@@ -226,8 +229,10 @@ static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *cons
 
 fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                               int n_batches, fth_update *out) {
-    if (t->updates_early)
-        return fth_fail(FTH_FAILED, "a trainer that updates early has no gradients to look at");
+    if (t->updates_inline)
+        return fth_fail(
+            FTH_FAILED,
+            "a trainer that updates matrices in its backward has no gradients to look at");
     return run_batches(t, update, batches, n_batches, out);
 }
 
@@ -256,8 +261,9 @@ static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
 
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out) {
-    if (t->updates_early && n_batches != 1)
-        return fth_fail(FTH_FAILED, "a trainer that updates early takes 1 batch, not %d",
+    if (t->updates_inline && n_batches != 1)
+        return fth_fail(FTH_FAILED,
+                        "a trainer that updates matrices in its backward takes 1 batch, not %d",
                         n_batches);
     FTH_TRY(run_batches(t, update, batches, n_batches, out));
     return out->finite ? apply(t, update, out) : FTH_OK;

@@ -20,13 +20,13 @@ typedef struct fth_recipe {
 } fth_recipe;
 
 /* Another program of the same operations, run in place of the trainer's own (telemetry.h). */
-typedef struct fth_watcher {
+typedef struct fth_stand_in {
     fth_program *program;
     const fth_outputs *outputs; /* its own */
     /* Called after each micro-batch. */
     fth_err (*ran)(void *context, const fth_batch *batch);
     void *context;
-} fth_watcher;
+} fth_stand_in;
 
 typedef struct fth_trainer {
     fth_model *model; /* borrowed */
@@ -35,12 +35,12 @@ typedef struct fth_trainer {
     fth_arenas arenas;
     fth_program *program; /* forward and backward */
     fth_outputs outputs;
-    bool updates_early;         /* matrices are updated by the program itself */
-    fth_early early;            /* which; n is 0 where none is */
-    double *early_sums;         /* [early.n, FTH_RANGE_SUMS] of the newest update, roots */
-    const fth_watcher *watcher; /* of the update at hand, borrowed; NULL: nobody looks */
-    fth_adam_range *range;      /* [n_ranges] runs of the others with one learning rate */
-    fth_role *range_role;       /* [n_ranges] a role that stands for the run */
+    bool updates_inline;               /* matrices are updated by the program itself */
+    fth_inline_updates inline_updates; /* which; n is 0 where none is */
+    double *inline_sums; /* [inline_updates.n, FTH_RANGE_SUMS] of the newest update, roots */
+    const fth_stand_in *watcher; /* of the update at hand, borrowed; NULL: nobody looks */
+    fth_adam_range *range;       /* [n_ranges] runs of the others with one learning rate */
+    fth_role *range_role;        /* [n_ranges] a role that stands for the run */
     int32_t n_ranges;
 } fth_trainer;
 
@@ -51,17 +51,18 @@ typedef struct fth_trainer_spec {
     int64_t sentences, picked, numbers;
     int64_t max_len;       /* longest sentence of either side */
     int64_t memory_budget; /* bytes for everything on the device; 0: no limit */
-    /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_early. There is no
+    /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There is no
      * fth_trainer_gradients then. */
-    bool early;
+    bool inline_updates;
 } fth_trainer_spec;
 
 /* Whether updates of so many batches allow it; the result is the same. */
-bool fth_can_update_early(const fth_recipe *recipe, int64_t batches);
+bool fth_can_update_inline(const fth_recipe *recipe, int64_t batches);
 
-/* The graph of an update: forward, backward and, with early, updates of matrices. */
+/* The graph of an update: forward, backward and, with updates, those of matrices. */
 fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const fth_recipe *recipe,
-                         fth_taps *taps, fth_early *early, fth_graph *graph, fth_outputs *outputs);
+                         fth_taps *taps, fth_inline_updates *updates, fth_graph *graph,
+                         fth_outputs *outputs);
 
 /* Capacities of a graph by extent. */
 void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS]);
@@ -87,7 +88,8 @@ typedef struct fth_update {
     double gnorm;     /* before clipping */
     double lr, alpha;
     int64_t tokens; /* target tokens */
-    bool finite;    /* false: nothing was applied, but for matrices that were early and finite */
+    bool
+        finite; /* false: nothing was applied, but for matrices that were updated inline and finite */
 } fth_update;
 
 /* Rows of an extent that carry loss. */

@@ -11,19 +11,19 @@ enum { MARGIN = 9 }; /* columns left of a drawing, for numbers */
 
 /* ---- where the runs are ---- */
 
-static fth_err add_status(const fth_terminal *t, const fth_view *v, int index, fth_str *out) {
+static fth_err add_status(const fth_terminal *t, const fth_run_view *v, int index, fth_str *out) {
     char line[512];
-    const fth_curve *speed = fth_view_curve(v, "train.wps");
-    const fth_curve *train = fth_view_curve(v, "train.nll_loss");
+    const fth_curve *speed = fth_run_view_curve(v, "train.wps");
+    const fth_curve *train = fth_run_view_curve(v, "train.nll_loss");
     int64_t at = 0;
-    double best = fth_view_best(v, &at);
-    int n = snprintf(line, sizeof line, "%s: %s", v->name, fth_view_state_name(v->state));
+    double best = fth_run_view_best(v, &at);
+    int n = snprintf(line, sizeof line, "%s: %s", v->name, fth_run_view_state_name(v->state));
     if (v->problem[0])
         n += snprintf(line + n, sizeof line - (size_t)n, ", %.300s", v->problem);
     else
         n += snprintf(line + n, sizeof line - (size_t)n, ", update %lld%s%s", (long long)v->update,
-                      fth_view_setting(v, "max-update")[0] ? " of " : "",
-                      fth_view_setting(v, "max-update"));
+                      fth_run_view_setting(v, "max-update")[0] ? " of " : "",
+                      fth_run_view_setting(v, "max-update"));
     if (n > 400) n = 400;
     if (train) n += snprintf(line + n, sizeof line - (size_t)n, ", loss %.4g", train->newest);
     if (isfinite(best)) n += snprintf(line + n, sizeof line - (size_t)n, ", best valid %.4f", best);
@@ -81,11 +81,11 @@ static fth_err add_frame(const fth_canvas *canvas, const frame *f, fth_str *out)
     return fth_str_addf(out, "%*s 0%*.0f\n", MARGIN - 1, "", room, f->x1);
 }
 
-static fth_err add_loss(const fth_terminal *t, const fth_views *views, int rows, fth_str *out) {
+static fth_err add_loss(const fth_terminal *t, const fth_run_views *views, int rows, fth_str *out) {
     frame f = {.x1 = 1, .y0 = INFINITY, .y1 = -INFINITY};
     for (int i = 0; i < views->n; i++) {
-        widen(&f, fth_view_curve(views->view[i], "train.nll_loss"));
-        widen(&f, fth_view_curve(views->view[i], "valid.nll_loss"));
+        widen(&f, fth_run_view_curve(views->view[i], "train.nll_loss"));
+        widen(&f, fth_run_view_curve(views->view[i], "valid.nll_loss"));
     }
     if (f.y0 > f.y1) return fth_str_addf(out, "\n  no loss is logged yet\n\n");
     if (f.y0 == f.y1) f.y1 += 1;
@@ -93,9 +93,10 @@ static fth_err add_loss(const fth_terminal *t, const fth_views *views, int rows,
     FTH_TRY(fth_canvas_init(&canvas, t->columns - MARGIN - 1, rows, t->unicode, t->colour));
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < views->n; i++)
-            draw_curve(&canvas, &f,
-                       fth_view_curve(views->view[i], pass ? "valid.nll_loss" : "train.nll_loss"),
-                       i, pass == 1);
+            draw_curve(
+                &canvas, &f,
+                fth_run_view_curve(views->view[i], pass ? "valid.nll_loss" : "train.nll_loss"), i,
+                pass == 1);
     fth_err err = fth_str_addf(out, "\nloss, nats per token (o validation) against the update\n");
     if (err == FTH_OK) err = add_frame(&canvas, &f, out);
     fth_canvas_fini(&canvas);
@@ -104,8 +105,8 @@ static fth_err add_loss(const fth_terminal *t, const fth_views *views, int rows,
 
 /* ---- a quantity of every layer ---- */
 
-static const fth_heat *find_heat(const fth_terminal *t, const fth_views *views,
-                                 const fth_view **view) {
+static const fth_heat *find_heat(const fth_terminal *t, const fth_run_views *views,
+                                 const fth_run_view **view) {
     for (int i = 0; i < views->n; i++)
         for (int32_t k = 0; k < views->view[i]->n_heats; k++) {
             const fth_heat *h = &views->view[i]->heat[k];
@@ -197,8 +198,8 @@ static fth_err add_cells(const fth_terminal *t, const fth_heat *h, int rows, fth
                         s.log ? " (log)" : "", h->stride > 1 ? ", thinned" : "");
 }
 
-static fth_err add_heat(const fth_terminal *t, const fth_views *views, int rows, fth_str *out) {
-    const fth_view *view = NULL;
+static fth_err add_heat(const fth_terminal *t, const fth_run_views *views, int rows, fth_str *out) {
+    const fth_run_view *view = NULL;
     const fth_heat *h = find_heat(t, views, &view);
     if (!h && t->quantity[0]) return fth_str_addf(out, "\n  no run has logged %s\n", t->quantity);
     if (!h) return fth_str_addf(out, "\n  no layers are logged (train with --telemetry)\n");
@@ -206,7 +207,7 @@ static fth_err add_heat(const fth_terminal *t, const fth_views *views, int rows,
     return add_cells(t, h, rows, out);
 }
 
-fth_err fth_terminal_draw(const fth_terminal *t, const fth_views *views, fth_str *out) {
+fth_err fth_terminal_draw(const fth_terminal *t, const fth_run_views *views, fth_str *out) {
     fth_terminal fit = *t;
     if (fit.columns < 40) fit.columns = 40;
     int left = fit.rows - views->n - 7;

@@ -14,6 +14,6 @@ typedef struct fth_terminal {
 } fth_terminal;
 
 /* Appends the drawing. A quantity that no run has is said in its place. */
-fth_err fth_terminal_draw(const fth_terminal *t, const fth_views *views, fth_str *out);
+fth_err fth_terminal_draw(const fth_terminal *t, const fth_run_views *views, fth_str *out);
 
 #endif

@@ -26,19 +26,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         atexit(clean);
     }
     const char *const folders[] = {folder};
-    fth_views v = {0};
+    fth_run_views v = {0};
     fth_str json = {0}, drawing = {0};
     bool changed;
     const fth_terminal terminal = {.columns = 60, .rows = 20, .quantity = ""};
     put(data, size / 2, "w");
-    if (fth_views_init(&v, folders, 1) != FTH_OK || fth_views_poll(&v, &changed) != FTH_OK) abort();
+    if (fth_run_views_init(&v, folders, 1) != FTH_OK || fth_run_views_poll(&v, &changed) != FTH_OK)
+        abort();
     put(data + size / 2, size - size / 2, "a");
-    if (fth_views_poll(&v, &changed) != FTH_OK) abort();
-    if (fth_views_json((const fth_view *const *)v.view, v.n, true, &json) != FTH_OK ||
+    if (fth_run_views_poll(&v, &changed) != FTH_OK) abort();
+    if (fth_run_views_json((const fth_run_view *const *)v.view, v.n, true, &json) != FTH_OK ||
         memchr(json.text, '<', json.length) || fth_terminal_draw(&terminal, &v, &drawing) != FTH_OK)
         abort();
     fth_str_fini(&json);
     fth_str_fini(&drawing);
-    fth_views_fini(&v);
+    fth_run_views_fini(&v);
     return 0;
 }

@@ -43,8 +43,8 @@ typedef struct op_list {
 /* Watch operations do not wait for one another: each is one thread's, and only the host reads what
  * they write. */
 static bool is_watch(const fth_op *op) {
-    return op->kind == FTH_KIND_watch || op->kind == FTH_KIND_watch_positions ||
-           op->kind == FTH_KIND_watch_entropy;
+    return op->kind == FTH_KIND_gauge || op->kind == FTH_KIND_gauge_positions ||
+           op->kind == FTH_KIND_gauge_entropy;
 }
 
 /* Every thread walks the whole list. */
@@ -154,7 +154,7 @@ fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, 
     *cpu = (fth_cpu){.base = {.backend = fth_backend_cpu(),
                               .precision = precision,
                               .threads = threads,
-                              .real = precision == FTH_PREC_BF16 ? FTH_BF16 : FTH_F32,
+                              .real = precision == FTH_PRECISION_BF16 ? FTH_BF16 : FTH_F32,
                               .full = FTH_F32},
                      .table = choice.table,
                      .isa = choice.name,
@@ -199,7 +199,7 @@ static const fth_backend cpu_backend = {
     .zero = fth_cpu_zero,
     .memory = fth_cpu_memory,
     .run = run,
-    .norms_again = true,
+    .recompute_norms = true,
     .rounds_weights = true,
     .keep_bits = true,
     .quantize = quantize,

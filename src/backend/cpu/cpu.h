@@ -30,18 +30,18 @@ typedef struct fth_cpu_table {
                        const fth_team *team);
     /* Rows of weights [n, k] as panels [panels][k][panel_columns], filled up with 0 (packed.h). */
     int64_t panel_columns;
-    void (*pack_panels)(const fth_tensor *w, fth_share panels, void *to);
+    void (*pack_panels)(const fth_tensor *w, fth_cpu_share panels, void *to);
     /* The same for tiles, FTH_PAIRS_COLUMNS to a panel (pairs.h); bf16 alone. */
-    void (*pack_tiles)(const fth_tensor *w, fth_share panels, void *to);
+    void (*pack_tiles)(const fth_tensor *w, fth_cpu_share panels, void *to);
 } fth_cpu_table;
 
 typedef struct fth_cpu {
     fth_device base;
     const fth_cpu_table *table;
     const char *isa; /* that was asked for; NULL: the best */
-    fth_pool *pool;
-    const fth_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: not used */
-    const fth_pairs_path *parts; /* tiles for floats in parts of bf16; NULL: not used */
+    fth_cpu_pool *pool;
+    const fth_cpu_pairs_path *pairs; /* a unit that multiplies pairs of bf16; NULL: not used */
+    const fth_cpu_pairs_path *parts; /* tiles for floats in parts of bf16; NULL: not used */
     const fth_int8_path *int8; /* how weights of 8 bits are multiplied; NULL: weights stay whole */
     double sums[FTH_CPU_PIECES];
 } fth_cpu;
@@ -50,8 +50,8 @@ typedef struct fth_cpu {
 typedef struct fth_cpu_choice {
     const char *name; /* that was asked for; NULL: the best */
     const fth_cpu_table *table;
-    const fth_pairs_path *pairs; /* NULL: none, or not for this precision */
-    const fth_pairs_path *parts; /* the same for floats, on tiles */
+    const fth_cpu_pairs_path *pairs; /* NULL: none, or not for this precision */
+    const fth_cpu_pairs_path *parts; /* the same for floats, on tiles */
 } fth_cpu_choice;
 
 /* The best instruction set of this machine, or the one that name asks for (NULL: the best): "plain",

@@ -18,7 +18,7 @@ typedef struct zeroing {
 
 static void zero_part(const fth_team *team, void *context) {
     const zeroing *z = context;
-    const fth_share mine = fth_team_share(team, z->bytes, 4096);
+    const fth_cpu_share mine = fth_team_share(team, z->bytes, 4096);
     memset(z->data + mine.begin, 0, (size_t)(mine.end - mine.begin));
 }
 
@@ -53,5 +53,5 @@ fth_err fth_cpu_copy(fth_device *dev, void *to, const void *from, int64_t bytes)
 
 fth_err fth_cpu_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
     (void)dev;
-    return fth_memory_under("", free_bytes, total_bytes);
+    return fth_machine_memory_under("", free_bytes, total_bytes);
 }

@@ -30,10 +30,10 @@ static int has_avx512bf16(void) {
 static int vectors_of_pairs_pay(fth_precision precision) {
     enum { UNKNOWN, NO, YES };
     static atomic_int answer;
-    if (precision != FTH_PREC_BF16) return 0;
+    if (precision != FTH_PRECISION_BF16) return 0;
     int known = atomic_load(&answer);
     if (known == UNKNOWN) {
-        const int found = fth_unit_outruns(FTH_UNIT_BF16, FTH_UNIT_AVX512) ? YES : NO;
+        const int found = fth_cpu_unit_outruns(FTH_UNIT_BF16, FTH_UNIT_AVX512) ? YES : NO;
         if (atomic_compare_exchange_strong(&answer, &known, found)) known = found;
     }
     return known == YES;
@@ -79,13 +79,13 @@ fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice
         const isa *x = &isas[i];
         if (name && strcmp(name, x->name) != 0) continue;
         known = true;
-        const fth_pairs_path *pairs = x->pairs ? fth_pairs_path_named(x->pairs) : NULL;
+        const fth_cpu_pairs_path *pairs = x->pairs ? fth_cpu_pairs_path_named(x->pairs) : NULL;
         if (!x->present() || (x->pairs && !pairs)) continue;
         if (!name && x->pays && !x->pays(precision)) continue;
-        const bool parts = precision == FTH_FP32 && fth_pairs_on_tiles(pairs);
+        const bool parts = precision == FTH_PRECISION_FP32 && fth_cpu_pairs_on_tiles(pairs);
         *out = (fth_cpu_choice){.name = name ? x->name : NULL,
                                 .table = x->table[precision],
-                                .pairs = precision == FTH_PREC_BF16 ? pairs : NULL,
+                                .pairs = precision == FTH_PRECISION_BF16 ? pairs : NULL,
                                 .parts = parts ? pairs : NULL};
         return FTH_OK;
     }

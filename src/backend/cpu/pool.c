@@ -14,7 +14,7 @@
 
 #include "base/cores.h"
 
-struct fth_pool {
+struct fth_cpu_pool {
     fth_barrier barrier;
     int n_threads, n_started;
     pthread_t *threads; /* [n_threads - 1] */
@@ -51,7 +51,7 @@ void fth_barrier_wake(fth_barrier *b) {
 
 /* Waits for a run after `seen`: for a moment awake, since programs follow each other closely while
  * training, then asleep. False: the pool ends. */
-static bool next_run(fth_pool *p, unsigned *seen) {
+static bool next_run(fth_cpu_pool *p, unsigned *seen) {
     for (int spin = 0; spin < p->barrier.spins; spin++) {
         const unsigned now = atomic_load_explicit(&p->run, memory_order_acquire);
         if (now != *seen) break;
@@ -67,7 +67,7 @@ static bool next_run(fth_pool *p, unsigned *seen) {
 }
 
 static void *thread_main(void *arg) {
-    fth_pool *p = arg;
+    fth_cpu_pool *p = arg;
     const fth_team team = {atomic_fetch_add(&p->next_number, 1), p->n_threads, &p->barrier};
     unsigned seen = 0;
     while (next_run(p, &seen)) {
@@ -77,7 +77,7 @@ static void *thread_main(void *arg) {
     return NULL;
 }
 
-void fth_pool_run(fth_pool *p, fth_team_work *work, void *context) {
+void fth_pool_run(fth_cpu_pool *p, fth_team_work *work, void *context) {
     const fth_team team = {0, p->n_threads, &p->barrier};
     if (p->n_threads > 1) {
         pthread_mutex_lock(&p->lock);
@@ -91,9 +91,9 @@ void fth_pool_run(fth_pool *p, fth_team_work *work, void *context) {
     fth_team_wait(&team);
 }
 
-fth_err fth_pool_new(int n_threads, fth_pool **out) {
+fth_err fth_pool_new(int n_threads, fth_cpu_pool **out) {
     *out = NULL;
-    fth_pool *p = aligned_alloc(_Alignof(fth_pool), sizeof *p);
+    fth_cpu_pool *p = aligned_alloc(_Alignof(fth_cpu_pool), sizeof *p);
     if (!p) return fth_fail(FTH_NO_MEMORY, "no memory for %d threads", n_threads);
     memset(p, 0, sizeof *p);
     p->n_threads = n_threads;
@@ -116,7 +116,7 @@ fth_err fth_pool_new(int n_threads, fth_pool **out) {
     return FTH_OK;
 }
 
-void fth_pool_free(fth_pool *p) {
+void fth_pool_free(fth_cpu_pool *p) {
     if (!p) return;
     pthread_mutex_lock(&p->lock);
     p->stop = true;

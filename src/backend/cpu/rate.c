@@ -149,7 +149,8 @@ static fth_err time_ops(product *p, int n, double operations, double *rates) {
 fth_err fth_product_rates(const char *isa, const char *numbers, int threads,
                           const fth_product_shape *s, double rates[FTH_N_PRODUCTS]) {
     product p = {0};
-    const fth_precision precision = strcmp(numbers, "bf16") == 0 ? FTH_PREC_BF16 : FTH_FP32;
+    const fth_precision precision =
+        strcmp(numbers, "bf16") == 0 ? FTH_PRECISION_BF16 : FTH_PRECISION_FP32;
     const bool int8 = strcmp(numbers, "int8") == 0;
     memset(rates, 0, sizeof *rates * FTH_N_PRODUCTS);
     FTH_TRY(fth_cpu_open_isa(isa, precision, threads, &p.dev));
@@ -164,11 +165,11 @@ fth_err fth_product_rates(const char *isa, const char *numbers, int threads,
 
 bool fth_product_path_present(const char *isa) {
     fth_cpu_choice choice;
-    return fth_cpu_choose(isa, FTH_PREC_BF16, &choice) == FTH_OK;
+    return fth_cpu_choose(isa, FTH_PRECISION_BF16, &choice) == FTH_OK;
 }
 
 bool fth_bf16_is_fastest(void) {
     fth_cpu_choice choice;
-    return fth_cpu_choose(getenv("FATHOM_CPU_ISA"), FTH_PREC_BF16, &choice) == FTH_OK &&
+    return fth_cpu_choose(getenv("FATHOM_CPU_ISA"), FTH_PRECISION_BF16, &choice) == FTH_OK &&
            choice.pairs;
 }

@@ -47,16 +47,16 @@ static inline void fth_team_wait(const fth_team *team) {
     fth_barrier_sleep(b, phase);
 }
 
-typedef struct fth_share {
+typedef struct fth_cpu_share {
     int64_t begin, end;
-} fth_share;
+} fth_cpu_share;
 
 /* A thread's share of n things that are handed out in groups of `grain`. */
-static inline fth_share fth_team_share(const fth_team *team, int64_t n, int64_t grain) {
+static inline fth_cpu_share fth_team_share(const fth_team *team, int64_t n, int64_t grain) {
     const int64_t groups = (n + grain - 1) / grain;
     const int64_t begin = groups * team->thread / team->n_threads * grain;
     const int64_t end = groups * (team->thread + 1) / team->n_threads * grain;
-    return (fth_share){begin < n ? begin : n, end < n ? end : n};
+    return (fth_cpu_share){begin < n ? begin : n, end < n ? end : n};
 }
 
 #endif

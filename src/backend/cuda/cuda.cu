@@ -69,7 +69,7 @@ static void cuda_close(fth_device *dev) {
     cudaFree(gpu->range_sums);
     if (gpu->blas) cublasLtDestroy(gpu->blas);
     if (gpu->stream) cudaStreamDestroy(gpu->stream);
-    if (gpu->aside) cudaStreamDestroy(gpu->aside);
+    if (gpu->side_stream) cudaStreamDestroy(gpu->side_stream);
     if (gpu->updates) cudaStreamDestroy(gpu->updates);
     if (gpu->watching) cudaStreamDestroy(gpu->watching);
     if (gpu->forked) cudaEventDestroy(gpu->forked);
@@ -78,13 +78,13 @@ static void cuda_close(fth_device *dev) {
     free(gpu);
 }
 
-/* What others wait for goes first: what runs aside fills the multiprocessors that are left. */
+/* What others wait for goes first: what runs on the side stream fills the multiprocessors that are left. */
 static fth_err open_streams(fth_cuda *gpu) {
     int least = 0, greatest = 0;
     CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
     CUDA_TRY(cudaStreamCreateWithPriority(&gpu->stream, cudaStreamNonBlocking, greatest),
              "making a stream");
-    for (cudaStream_t *stream : {&gpu->aside, &gpu->updates, &gpu->watching})
+    for (cudaStream_t *stream : {&gpu->side_stream, &gpu->updates, &gpu->watching})
         CUDA_TRY(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, least),
                  "making a stream");
     CUDA_TRY(cudaEventCreateWithFlags(&gpu->forked, cudaEventDisableTiming), "making an event");
@@ -114,7 +114,8 @@ static fth_err cuda_open(const fth_backend *self, fth_precision precision, int t
     FTH_TRY(find_gpu(&props));
     fth_cuda *gpu = (fth_cuda *)calloc(1, sizeof *gpu);
     if (!gpu) return fth_fail(FTH_NO_MEMORY, "no memory for device cuda");
-    gpu->device = {self, precision, threads, precision == FTH_FP32 ? FTH_F32 : FTH_BF16, FTH_F32};
+    gpu->device = {self, precision, threads, precision == FTH_PRECISION_FP32 ? FTH_F32 : FTH_BF16,
+                   FTH_F32};
     gpu->processors = props.multiProcessorCount;
     const fth_err err = open_parts(gpu);
     if (err != FTH_OK) {
@@ -213,9 +214,9 @@ static fth_backend make_table(void) {
     table.scratch[FTH_KIND_scale_shift_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_head_scale_bwd] = fth_cuda_dots_scratch;
     table.scratch[FTH_KIND_mix_bwd] = fth_cuda_dots_scratch;
-    table.scratch[FTH_KIND_watch] = fth_cuda_watch_scratch;
-    table.scratch[FTH_KIND_watch_positions] = fth_cuda_watch_scratch;
-    table.scratch[FTH_KIND_watch_entropy] = fth_cuda_watch_scratch;
+    table.scratch[FTH_KIND_gauge] = fth_cuda_gauge_scratch;
+    table.scratch[FTH_KIND_gauge_positions] = fth_cuda_gauge_scratch;
+    table.scratch[FTH_KIND_gauge_entropy] = fth_cuda_gauge_scratch;
     return table;
 }
 

@@ -81,28 +81,29 @@ enum {
     FTH_CUDA_COUNTING = 3, /* streams whose kernels count */
     FTH_CUDA_SUMS = 1024,
     FTH_CUDA_WORKSPACE = 32 << 20,
-    FTH_CUDA_LAG = 24,          /* operations: about two layers of a backward */
-    FTH_CUDA_UPDATE = 8 << 20,  /* elements that are updated together */
-    FTH_CUDA_ASIDE_ROWS = 6144, /* most rows of a side in a program that runs things aside */
-    FTH_CUDA_LATE = 16          /* operations whose sums of columns are added together */
+    FTH_CUDA_LAG = 24,                /* operations: about two layers of a backward */
+    FTH_CUDA_UPDATE = 8 << 20,        /* elements that are updated together */
+    FTH_CUDA_SIDE_STREAM_ROWS = 6144, /* most rows of a side in a program that has a side stream */
+    FTH_CUDA_LATE = 16                /* operations whose sums of columns are added together */
 };
 
 struct fth_cuda_product; /* gemm.cu: a product of one shape with the algorithm chosen for it */
 
 struct fth_cuda {
-    fth_device device;          /* first: an fth_device is an fth_cuda */
-    int processors;             /* multiprocessors */
-    cudaStream_t stream, aside; /* aside: of what runs beside the rest (plan.h) */
-    cudaStream_t updates;       /* of updates that run beside both */
-    cudaStream_t watching;      /* of telemetry that does */
-    cudaEvent_t forked;         /* a stream has come to where something goes aside */
-    /* By number of the operation: it has ended aside. */
+    fth_device device;                /* first: an fth_device is an fth_cuda */
+    int processors;                   /* multiprocessors */
+    cudaStream_t stream, side_stream; /* side_stream: of what may end late (plan.h) */
+    cudaStream_t updates;             /* of updates that run beside both */
+    cudaStream_t watching;            /* of telemetry that does */
+    cudaEvent_t forked; /* a stream has come to where something goes to the side stream */
+    /* By number of the operation: it has ended on the side stream. */
     cudaEvent_t done[FTH_UPDATE_LAGS * FTH_CUDA_LAG];
     cublasLtHandle_t blas;
     void *workspace[2]; /* of cuBLASLt, for each stream */
-    unsigned *counters; /* [FTH_CUDA_COUNTING, FTH_CUDA_COUNTERS] of stream, aside and watching, 0
+    unsigned
+        *counters; /* [FTH_CUDA_COUNTING, FTH_CUDA_COUNTERS] of stream, side_stream and watching, 0
                            between kernels */
-    double *sums;       /* [FTH_CUDA_SUMS] parts of a sum over an arena */
+    double *sums;  /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;
     double *range_sums; /* [cap_range_sums, FTH_RANGE_SUMS] */
@@ -112,7 +113,7 @@ struct fth_cuda {
 };
 
 /* Counters for products, a new one for every launch (gemm_counters.cu). */
-struct fth_cuda_cleared {
+struct fth_cuda_counters {
     char *memory;
     int32_t used, capacity;
 };
@@ -134,22 +135,22 @@ struct fth_cuda_program {
     struct fth_cuda_cast *cast; /* [n_casts] on the GPU: which are to be made */
     int32_t n_casts;
     int64_t *bias_at;               /* [n_ops] where the copy of an operation's bias is */
-    int32_t *partner;               /* [n_ops] bias_sums.cu; -1: none */
+    int32_t *bias_maker;            /* [n_ops] bias_sums.cu; -1: none */
     struct fth_cuda_joined *joined; /* [n_ops] linear_join.cu */
     void *late;                     /* block_sums.cu: sums of columns that are to be added */
     bool puts_off;                  /* whether they may be, now */
-    char *aside_scratch; /* [FTH_CUDA_LAG, aside_bytes] of operations that run or end aside: the
+    char *side_scratch; /* [FTH_CUDA_LAG, side_bytes] of operations that run or end there: the
                             scratch of the rest would not be free for them */
-    int64_t aside_bytes;
-    fth_cuda_cleared cleared;
+    int64_t side_bytes;
+    fth_cuda_counters gemm_counters;
     double *update_parts; /* of the updates that run together (update.cu) */
 };
 
-/* Whether a program runs things aside. With many rows every kernel fills the GPU by itself and two at a time
+/* Whether a program has a side stream. With many rows every kernel fills the GPU by itself and two at a time
  * only disturb each other. */
-static inline bool fth_cuda_has_aside(const fth_cuda_program *p) {
-    return p->capacity[FTH_SRC] <= FTH_CUDA_ASIDE_ROWS &&
-           p->capacity[FTH_TGT] <= FTH_CUDA_ASIDE_ROWS;
+static inline bool fth_cuda_has_side_stream(const fth_cuda_program *p) {
+    return p->capacity[FTH_SRC] <= FTH_CUDA_SIDE_STREAM_ROWS &&
+           p->capacity[FTH_TGT] <= FTH_CUDA_SIDE_STREAM_ROWS;
 }
 
 /* One operation, about to be launched. */
@@ -157,7 +158,7 @@ struct fth_cuda_call {
     fth_cuda *gpu;
     const fth_exec *ex;
     const fth_op *op;
-    int32_t n_ops; /* 1; updates, watch: so many from op on are done together */
+    int32_t n_ops; /* 1; updates, gauges: so many from op on are done together */
     fth_cuda_program *program;
     const fth_cuda_batch *batch;
     const fth_cuda_step *step;
@@ -175,7 +176,7 @@ typedef int64_t fth_cuda_scratch_fn(const fth_device *dev, const fth_graph *g, c
                                     const int64_t capacity[FTH_N_EXTENTS]);
 fth_cuda_scratch_fn fth_cuda_attention_bwd_scratch, fth_cuda_join_bwd_scratch,
     fth_cuda_linear_dx_scratch, fth_cuda_linear_dw_scratch, fth_cuda_xent_scratch,
-    fth_cuda_dots_scratch, fth_cuda_watch_scratch;
+    fth_cuda_dots_scratch, fth_cuda_gauge_scratch;
 
 /* flat.cu */
 fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
@@ -187,14 +188,14 @@ fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam
                             double *out);
 
 /* gemm_counters.cu */
-fth_err fth_cuda_cleared_init(fth_cuda_cleared *c, int32_t capacity);
-void fth_cuda_cleared_fini(fth_cuda_cleared *c);
+fth_err fth_cuda_counters_init(fth_cuda_counters *c, int32_t capacity);
+void fth_cuda_counters_fini(fth_cuda_counters *c);
 /* A workspace of its own for a launch that needs so many bytes; NULL: it needs none, or a larger one. */
-void *fth_cuda_cleared_take(fth_cuda_cleared *c, size_t bytes);
+void *fth_cuda_counters_take(fth_cuda_counters *c, size_t bytes);
 /* First in a captured graph: clears the next n counters. */
-fth_err fth_cuda_cleared_begin(const fth_cuda_cleared *c, int32_t n, cudaStream_t stream);
+fth_err fth_cuda_counters_begin(const fth_cuda_counters *c, int32_t n, cudaStream_t stream);
 /* When it has been captured: takes out the nodes that clear them one by one. */
-fth_err fth_cuda_cleared_end(const fth_cuda_cleared *c, cudaGraph_t graph);
+fth_err fth_cuda_counters_end(const fth_cuda_counters *c, cudaGraph_t graph);
 
 /* cuda.cu: whether this GPU has the products of sm_90a. FATHOM_CUDA_WGMMA=0: do without them, as other GPUs
  * do. */
@@ -210,24 +211,24 @@ fth_err fth_cuda_run(fth_exec *ex);
 fth_err fth_cuda_one(fth_exec *ex, const fth_op *op);
 
 /* Lets c->later wait for what c->stream has been given so far. */
-fth_err fth_cuda_turn_aside(const fth_cuda_call *c);
+fth_err fth_cuda_fork_side_stream(const fth_cuda_call *c);
 
 /* update.cu: memory for the parts of sums. */
 fth_err fth_cuda_prepare_updates(const fth_graph *g, fth_cuda_program *p);
 /* How many updates stand in a row from operation i on, which is one. */
 int32_t fth_cuda_updates_at(const fth_graph *g, int32_t i);
-/* gauge.cu: the same of operations watch, of which few are launched together. */
-int32_t fth_cuda_watches_at(const fth_graph *g, int32_t i);
+/* gauge.cu: the same of gauge operations, of which few are launched together. */
+int32_t fth_cuda_gauges_at(const fth_graph *g, int32_t i);
 
 /* block_sums.cu: what is put off while the program is captured. */
 fth_err fth_cuda_prepare_late(const fth_exec *ex, fth_cuda_program *p);
 void fth_cuda_free_late(fth_cuda_program *p);
 fth_err fth_cuda_add_late(fth_cuda_program *p, cudaStream_t stream); /* now */
 
-/* bias_sums.cu: finds the operations that can sum up the gradient of a bias on the way: partner
+/* bias_sums.cu: finds the operations that can sum up the gradient of a bias on the way: bias_maker
  * [n_ops] gets the number of the linear_dw whose bias it is, and in turn. */
-fth_err fth_cuda_find_partners(const fth_exec *ex, fth_cuda_program *p);
-const fth_op *fth_cuda_partner(const fth_cuda_call *c); /* NULL: none */
+fth_err fth_cuda_find_bias_makers(const fth_exec *ex, fth_cuda_program *p);
+const fth_op *fth_cuda_bias_made_by(const fth_cuda_call *c); /* NULL: none */
 
 /* cuda.cu: a failed call of CUDA as an fth_err; `what` was tried. */
 fth_err fth_cuda_failed(cudaError_t err, const char *what);

@@ -182,7 +182,7 @@ static fth_err send_batch(const fth_exec *ex) {
         return fth_fail(FTH_FAILED, "a batch has %d sentences, the program holds %d", b->n_sent,
                         p->cap_sentences);
     CUDA_TRY(cudaEventSynchronize(p->copied), "waiting for the last batch");
-    p->cleared.used = 0;
+    p->gemm_counters.used = 0;
     fth_cuda_batch host;
     lay_out(p, p->staged, &host);
     fill_step(ex, host.step);
@@ -257,21 +257,21 @@ static fth_err refresh_biases(const fth_exec *ex) {
 
 /* ---- making and freeing ---- */
 
-/* A join's backward ends aside: its sums of columns are added up there. */
-static bool is_aside(const fth_cuda_program *p, const fth_op *op) {
-    return fth_cuda_has_aside(p) && (fth_runs_aside(op) || fth_is_join_bwd(op));
+/* A join's backward ends on the side stream: its sums of columns are added up there. */
+static bool uses_side_stream(const fth_cuda_program *p, const fth_op *op) {
+    return fth_cuda_has_side_stream(p) && (fth_is_deferrable(op) || fth_is_join_bwd(op));
 }
 
-static fth_err take_aside_scratch(const fth_exec *ex, fth_cuda_program *p) {
+static fth_err take_side_scratch(const fth_exec *ex, fth_cuda_program *p) {
     for (int32_t i = 0; i < ex->graph->n_ops; i++) {
         const fth_op *op = &ex->graph->op[i];
         const fth_scratch need = ex->device->backend->scratch[op->kind];
-        if (!is_aside(p, op) || !need) continue;
+        if (!uses_side_stream(p, op) || !need) continue;
         const int64_t bytes = need(ex->device, ex->graph, op, ex->capacity);
-        if (bytes > p->aside_bytes) p->aside_bytes = (bytes + 255) / 256 * 256;
+        if (bytes > p->side_bytes) p->side_bytes = (bytes + 255) / 256 * 256;
     }
-    if (p->aside_bytes)
-        CUDA_TRY(cudaMalloc(&p->aside_scratch, (size_t)p->aside_bytes * FTH_CUDA_LAG),
+    if (p->side_bytes)
+        CUDA_TRY(cudaMalloc(&p->side_scratch, (size_t)p->side_bytes * FTH_CUDA_LAG),
                  "memory for scratch");
     return FTH_OK;
 }
@@ -335,12 +335,12 @@ static fth_err prepare_parts(const fth_exec *ex, fth_cuda_program *p) {
     CUDA_TRY(cudaEventCreateWithFlags(&p->copied, cudaEventDisableTiming), "making an event");
     memset(p->staged, 0, p->block_bytes);
     lay_out(p, p->block, &p->batch);
-    FTH_TRY(fth_cuda_find_partners(ex, p));
-    FTH_TRY(fth_cuda_find_joined(ex, p->partner, &p->joined));
+    FTH_TRY(fth_cuda_find_bias_makers(ex, p));
+    FTH_TRY(fth_cuda_find_joined(ex, p->bias_maker, &p->joined));
     FTH_TRY(fth_cuda_prepare_late(ex, p));
-    FTH_TRY(take_aside_scratch(ex, p));
+    FTH_TRY(take_side_scratch(ex, p));
     FTH_TRY(fth_cuda_prepare_updates(ex->graph, p));
-    FTH_TRY(fth_cuda_cleared_init(&p->cleared, most_products(ex->graph)));
+    FTH_TRY(fth_cuda_counters_init(&p->gemm_counters, most_products(ex->graph)));
     return ex->device->real == FTH_BF16 ? plan_biases(ex, p) : FTH_OK;
 }
 
@@ -358,13 +358,13 @@ void fth_cuda_unprepare(fth_exec *ex) {
     cudaFree(p->block);
     cudaFreeHost(p->staged);
     if (p->copied) cudaEventDestroy(p->copied);
-    cudaFree(p->aside_scratch);
+    cudaFree(p->side_scratch);
     cudaFree(p->update_parts);
-    fth_cuda_cleared_fini(&p->cleared);
+    fth_cuda_counters_fini(&p->gemm_counters);
     cudaFree(p->bias);
     cudaFree(p->cast);
     free(p->bias_at);
-    free(p->partner);
+    free(p->bias_maker);
     free(p->joined);
     fth_cuda_free_late(p);
     free(p);
@@ -376,18 +376,18 @@ void fth_cuda_unprepare(fth_exec *ex) {
 typedef fth_err launcher(const fth_cuda_call *c);
 
 static bool is_watching(const fth_op *op) {
-    return op->kind == FTH_KIND_watch || op->kind == FTH_KIND_watch_positions ||
-           op->kind == FTH_KIND_watch_entropy;
+    return op->kind == FTH_KIND_gauge || op->kind == FTH_KIND_gauge_positions ||
+           op->kind == FTH_KIND_gauge_entropy;
 }
 
-/* Where an operation runs that goes aside, or ends. */
-static cudaStream_t aside_stream(const fth_cuda *gpu, const fth_op *op) {
+/* Where an operation runs that goes to the side stream, or ends. */
+static cudaStream_t stream_of(const fth_cuda *gpu, const fth_op *op) {
     return op->kind == FTH_KIND_update ? gpu->updates
            : is_watching(op)           ? gpu->watching
-                                       : gpu->aside;
+                                       : gpu->side_stream;
 }
 
-static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool aside) {
+static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool side) {
     static launcher *const kinds[FTH_N_KINDS] = {
 #define KIND(name, text) fth_cuda_##name,
 #include "graph/kinds.def"
@@ -395,14 +395,14 @@ static fth_err launch(const fth_exec *ex, const fth_op *op, int32_t n_ops, bool 
     };
     fth_cuda *gpu = gpu_of(ex);
     fth_cuda_program *p = own_of(ex);
-    const bool runs = aside && fth_runs_aside(op);
+    const bool runs = side && fth_is_deferrable(op);
     const int64_t slot = (op - ex->graph->op) % FTH_CUDA_LAG;
     fth_cuda_call call = {};
     call.gpu = gpu, call.ex = ex, call.op = op, call.n_ops = n_ops;
     call.program = p, call.batch = &p->batch, call.step = p->batch.step;
-    call.stream = runs ? aside_stream(gpu, op) : gpu->stream;
-    call.later = aside ? gpu->aside : gpu->stream;
-    call.scratch = aside ? p->aside_scratch + slot * p->aside_bytes : ex->scratch;
+    call.stream = runs ? stream_of(gpu, op) : gpu->stream;
+    call.later = side ? gpu->side_stream : gpu->stream;
+    call.scratch = side ? p->side_scratch + slot * p->side_bytes : ex->scratch;
     call.workspace = gpu->workspace[runs];
     call.counters = gpu->counters + (!runs ? 0 : is_watching(op) ? 2 : 1) * FTH_CUDA_COUNTERS;
     return kinds[op->kind](&call);
@@ -431,17 +431,17 @@ static fth_err walk_waiting(const fth_exec *ex) {
 
 /* What `to` is given from now on waits for what `from` has been given so far. */
 static fth_err fork(fth_cuda *gpu, cudaStream_t from, cudaStream_t to) {
-    CUDA_TRY(cudaEventRecord(gpu->forked, from), "going aside");
-    CUDA_TRY(cudaStreamWaitEvent(to, gpu->forked, 0), "going aside");
+    CUDA_TRY(cudaEventRecord(gpu->forked, from), "forking a stream");
+    CUDA_TRY(cudaStreamWaitEvent(to, gpu->forked, 0), "forking a stream");
     return FTH_OK;
 }
 
-fth_err fth_cuda_turn_aside(const fth_cuda_call *c) {
+fth_err fth_cuda_fork_side_stream(const fth_cuda_call *c) {
     return c->later == c->stream ? FTH_OK : fork(c->gpu, c->stream, c->later);
 }
 
-static bool goes_aside(const fth_exec *ex, int32_t i) {
-    return is_aside(own_of(ex), &ex->graph->op[i]);
+static bool forks(const fth_exec *ex, int32_t i) {
+    return uses_side_stream(own_of(ex), &ex->graph->op[i]);
 }
 
 static cudaEvent_t *done_of(fth_cuda *gpu, int32_t i) {
@@ -449,30 +449,30 @@ static cudaEvent_t *done_of(fth_cuda *gpu, int32_t i) {
 }
 
 /* n operations from i on, or their ends, on another stream, behind all that came before them: updates
- * wait for gradients, which are made aside too, and for readers of the matrices. */
-static fth_err launch_aside(const fth_exec *ex, int32_t i, int32_t n) {
+ * wait for gradients, which are made on the side stream too, and for readers of the matrices. */
+static fth_err launch_on_side_stream(const fth_exec *ex, int32_t i, int32_t n) {
     fth_cuda *gpu = gpu_of(ex);
     const fth_op *op = &ex->graph->op[i];
-    cudaStream_t to = aside_stream(gpu, op);
-    if (fth_runs_aside(op)) FTH_TRY(fork(gpu, gpu->stream, to));
-    if (op->kind == FTH_KIND_update) FTH_TRY(fork(gpu, gpu->aside, to));
+    cudaStream_t to = stream_of(gpu, op);
+    if (fth_is_deferrable(op)) FTH_TRY(fork(gpu, gpu->stream, to));
+    if (op->kind == FTH_KIND_update) FTH_TRY(fork(gpu, gpu->side_stream, to));
     FTH_TRY(launch(ex, op, n, true));
     for (int32_t k = i; k < i + n; k++)
-        CUDA_TRY(cudaEventRecord(*done_of(gpu, k), to), "going aside");
+        CUDA_TRY(cudaEventRecord(*done_of(gpu, k), to), "forking a stream");
     return FTH_OK;
 }
 
-/* Waits on the first stream for operation i if it went aside and may end `lag` operations late. */
+/* Waits on the first stream for operation i if it went to the side stream and may end `lag` operations late. */
 static fth_err wait_for(const fth_exec *ex, int32_t i, int32_t lag) {
-    if (i < 0 || i >= ex->graph->n_ops || !goes_aside(ex, i)) return FTH_OK;
+    if (i < 0 || i >= ex->graph->n_ops || !forks(ex, i)) return FTH_OK;
     const bool updates = ex->graph->op[i].kind == FTH_KIND_update;
     if (lag != (updates ? FTH_UPDATE_LAGS * FTH_CUDA_LAG : FTH_CUDA_LAG)) return FTH_OK;
     CUDA_TRY(cudaStreamWaitEvent(gpu_of(ex)->stream, *done_of(gpu_of(ex), i), 0),
-             "coming from aside");
+             "joining a stream");
     return FTH_OK;
 }
 
-/* Before operation i: what went aside and must have ended now. The plan keeps what it reads so long. */
+/* Before operation i: what went to the side stream and must have ended now. The plan keeps what it reads so long. */
 static fth_err wait_for_late(const fth_exec *ex, int32_t i) {
     FTH_TRY(wait_for(ex, i - FTH_CUDA_LAG, FTH_CUDA_LAG));
     return wait_for(ex, i - FTH_UPDATE_LAGS * FTH_CUDA_LAG, FTH_UPDATE_LAGS * FTH_CUDA_LAG);
@@ -482,7 +482,7 @@ static fth_err wait_for_late(const fth_exec *ex, int32_t i) {
 static int32_t together_at(const fth_graph *g, int32_t i) {
     switch (g->op[i].kind) {
     case FTH_KIND_update: return fth_cuda_updates_at(g, i);
-    case FTH_KIND_watch: return fth_cuda_watches_at(g, i);
+    case FTH_KIND_gauge: return fth_cuda_gauges_at(g, i);
     default: return 1;
     }
 }
@@ -498,8 +498,8 @@ static fth_err walk(const fth_exec *ex) {
         fth_err err = FTH_OK;
         for (int32_t k = i; k < i + together && err == FTH_OK; k++) err = wait_for_late(ex, k);
         if (err == FTH_OK)
-            err =
-                goes_aside(ex, i) ? launch_aside(ex, i, together) : launch(ex, op, together, false);
+            err = forks(ex, i) ? launch_on_side_stream(ex, i, together)
+                               : launch(ex, op, together, false);
         if (err != FTH_OK) return name_operation(err, op);
         i += together;
     }
@@ -514,11 +514,11 @@ static fth_err capture(const fth_exec *ex) {
     cudaGraph_t graph = nullptr;
     CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
              "beginning a capture");
-    const fth_cuda_cleared *cleared = &own_of(ex)->cleared;
-    fth_err err = fth_cuda_cleared_begin(cleared, cleared->capacity, stream);
+    const fth_cuda_counters *counters = &own_of(ex)->gemm_counters;
+    fth_err err = fth_cuda_counters_begin(counters, counters->capacity, stream);
     if (err == FTH_OK) err = walk(ex);
     const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
-    if (err == FTH_OK && ended == cudaSuccess) err = fth_cuda_cleared_end(cleared, graph);
+    if (err == FTH_OK && ended == cudaSuccess) err = fth_cuda_counters_end(counters, graph);
     if (err != FTH_OK) {
         if (graph) cudaGraphDestroy(graph);
         return err;

@@ -17,8 +17,8 @@ static fth_err open_with(const fth_backend *b, fth_precision precision, int thre
 
 fth_err fth_device_open(const char *name, const char *precision, int threads, fth_device **out) {
     *out = NULL;
-    fth_precision p = strcmp(precision, "bf16") == 0 ? FTH_PREC_BF16 : FTH_FP32;
-    if (p == FTH_FP32 && strcmp(precision, "fp32") != 0)
+    fth_precision p = strcmp(precision, "bf16") == 0 ? FTH_PRECISION_BF16 : FTH_PRECISION_FP32;
+    if (p == FTH_PRECISION_FP32 && strcmp(precision, "fp32") != 0)
         return fth_fail(FTH_USAGE, "--precision %s: must be fp32 or bf16", precision);
     const fth_backend *cuda = fth_backend_cuda();
     if (strcmp(name, "auto") == 0) {

@@ -26,49 +26,49 @@ static double scaled_square(const fth_exec *ex, const fth_coef *coef, const fth_
 
 /* What a row adds to the two sums. */
 static void add_row(const fth_exec *ex, const fth_op *op, int64_t row, double sums[2]) {
-    const fth_tensor *x = fth_arg(ex, op->in[WATCH_X]), *f = fth_arg(ex, op->in[WATCH_F]);
+    const fth_tensor *x = fth_arg(ex, op->in[GAUGE_X]), *f = fth_arg(ex, op->in[GAUGE_F]);
     const double square = dot(x, row, x, row, 0, x->width);
-    switch (op->u.watch.what) {
-    case FTH_WATCH_NORM:
+    switch (op->u.gauge.what) {
+    case FTH_GAUGE_NORM:
         sums[0] += square;
         sums[1] += sqrt(square);
         break;
-    case FTH_WATCH_NONZERO:
+    case FTH_GAUGE_NONZERO:
         for (int32_t c = 0; c < x->width; c++) sums[0] += fth_ref_get(x, row, c) != 0;
         sums[1] += x->width;
         break;
-    case FTH_WATCH_COSINE:
+    case FTH_GAUGE_COSINE:
         sums[0] += dot(x, row, f, row, 0, x->width) /
                    sqrt(square * dot(f, row, f, row, 0, x->width) + 1e-30);
         sums[1] += 1;
         break;
-    case FTH_WATCH_RATIO:
-        sums[0] += scaled_square(ex, &op->u.watch.a, fth_arg(ex, op->in[WATCH_A]), f, row);
-        sums[1] += scaled_square(ex, &op->u.watch.r, fth_arg(ex, op->in[WATCH_R]), x, row);
+    case FTH_GAUGE_RATIO:
+        sums[0] += scaled_square(ex, &op->u.gauge.a, fth_arg(ex, op->in[GAUGE_A]), f, row);
+        sums[1] += scaled_square(ex, &op->u.gauge.r, fth_arg(ex, op->in[GAUGE_R]), x, row);
         break;
     }
 }
 
 static void put_sums(const fth_exec *ex, const fth_op *op, const double sums[2]) {
-    const fth_tensor *out = fth_arg(ex, op->out[WATCH_SUMS]);
+    const fth_tensor *out = fth_arg(ex, op->out[GAUGE_SUMS]);
     for (int k = 0; k < 2; k++) fth_ref_put(out, 0, k, sums[k]);
 }
 
-fth_err fth_ref_watch(fth_exec *ex, const fth_op *op) {
-    const int64_t rows = fth_rows_now(ex, fth_arg(ex, op->in[WATCH_X]));
+fth_err fth_ref_gauge(fth_exec *ex, const fth_op *op) {
+    const int64_t rows = fth_rows_now(ex, fth_arg(ex, op->in[GAUGE_X]));
     double sums[2] = {0};
     for (int64_t row = 0; row < rows; row++) add_row(ex, op, row, sums);
-    if (op->u.watch.what == FTH_WATCH_NORM || op->u.watch.what == FTH_WATCH_RATIO)
+    if (op->u.gauge.what == FTH_GAUGE_NORM || op->u.gauge.what == FTH_GAUGE_RATIO)
         sums[0] = sqrt(sums[0]);
-    if (op->u.watch.what == FTH_WATCH_RATIO) sums[1] = sqrt(sums[1]);
+    if (op->u.gauge.what == FTH_GAUGE_RATIO) sums[1] = sqrt(sums[1]);
     put_sums(ex, op, sums);
     return FTH_OK;
 }
 
 /* Every pair of positions by itself. */
-fth_err fth_ref_watch_positions(fth_exec *ex, const fth_op *op) {
-    const fth_tensor *x = fth_arg(ex, op->in[WATCH_POSITIONS_X]);
-    const int32_t *offsets = ex->batch.side[op->u.watch.side].offsets;
+fth_err fth_ref_gauge_positions(fth_exec *ex, const fth_op *op) {
+    const fth_tensor *x = fth_arg(ex, op->in[GAUGE_POSITIONS_X]);
+    const int32_t *offsets = ex->batch.side[op->u.gauge.side].offsets;
     double sums[2] = {0};
     for (int32_t s = 0; s < ex->batch.n_sent; s++) {
         const int64_t first = offsets[s], end = offsets[s + 1], n = end - first;
@@ -89,10 +89,10 @@ fth_err fth_ref_watch_positions(fth_exec *ex, const fth_op *op) {
 /* Entropy of one head of a query row: sum of p (lse - s), p = exp(s - lse). */
 static double entropy(const fth_exec *ex, const fth_op *op, int64_t row, int64_t key, int64_t seen,
                       int64_t pair, int32_t head) {
-    const fth_tensor *q = fth_arg(ex, op->in[WATCH_ENTROPY_Q]);
-    const fth_tensor *k = fth_arg(ex, op->in[WATCH_ENTROPY_K]);
-    const fth_tensor *prev = fth_arg(ex, op->in[WATCH_ENTROPY_PREV]);
-    const double lse = fth_ref_get(fth_arg(ex, op->in[WATCH_ENTROPY_LSE]), row, head);
+    const fth_tensor *q = fth_arg(ex, op->in[GAUGE_ENTROPY_Q]);
+    const fth_tensor *k = fth_arg(ex, op->in[GAUGE_ENTROPY_K]);
+    const fth_tensor *prev = fth_arg(ex, op->in[GAUGE_ENTROPY_PREV]);
+    const double lse = fth_ref_get(fth_arg(ex, op->in[GAUGE_ENTROPY_LSE]), row, head);
     const int32_t width = q->width / op->u.attention.heads;
     double sum = 0;
     for (int64_t j = 0; j < seen; j++) {
@@ -104,9 +104,9 @@ static double entropy(const fth_exec *ex, const fth_op *op, int64_t row, int64_t
     return sum;
 }
 
-fth_err fth_ref_watch_entropy(fth_exec *ex, const fth_op *op) {
-    const int64_t rows = fth_rows_now(ex, fth_arg(ex, op->in[WATCH_ENTROPY_Q]));
-    const int64_t step = (rows + FTH_WATCH_QUERIES - 1) / FTH_WATCH_QUERIES;
+fth_err fth_ref_gauge_entropy(fth_exec *ex, const fth_op *op) {
+    const int64_t rows = fth_rows_now(ex, fth_arg(ex, op->in[GAUGE_ENTROPY_Q]));
+    const int64_t step = (rows + FTH_GAUGE_QUERIES - 1) / FTH_GAUGE_QUERIES;
     const int32_t *q_off = ex->batch.side[op->u.attention.q_side].offsets;
     const int32_t *k_off = ex->batch.side[op->u.attention.k_side].offsets;
     double sums[2] = {0};

@@ -8,7 +8,7 @@
 static fth_err ref_open(const fth_backend *self, fth_precision precision, int threads,
                         fth_device **out) {
     (void)threads;
-    if (precision != FTH_FP32)
+    if (precision != FTH_PRECISION_FP32)
         return fth_fail(FTH_USAGE, "precision bf16 does not exist on device ref: it computes in "
                                    "double and takes fp32 only");
     fth_device *dev = calloc(1, sizeof *dev);
@@ -51,7 +51,7 @@ fth_err fth_ref_zero(fth_device *dev, void *data, int64_t bytes) {
 
 fth_err fth_ref_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes) {
     (void)dev;
-    return fth_memory_under("", free_bytes, total_bytes);
+    return fth_machine_memory_under("", free_bytes, total_bytes);
 }
 
 static const fth_backend ref_backend = {

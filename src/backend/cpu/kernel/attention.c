@@ -96,7 +96,7 @@ static void store_nothing(const fth_exec *ex, const fth_op *op, const task *t) {
 
 /* A block of query rows with the keys and values of its sentence, as a unit takes them. */
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
-                        const block *w, const fth_pairs_path *unit, view k, view v) {
+                        const block *w, const fth_cpu_pairs_path *unit, view k, view v) {
     const rows o = rows_of(ex, op->out[ATT_O]);
     const full_rows lse = full_of(ex, op->out[ATT_LSE]);
     const int32_t width = fth_arg(ex, op->in[ATT_Q])->width / op->u.attention.heads;
@@ -118,7 +118,7 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
     small_product(w->n, ld,
                   &(small){.k = steps_of(unit, w->keys),
                            .a = sum_keys(unit, w, b->s, b->drawn),
-                           .by_column = !fth_pairs_on_tiles(unit),
+                           .by_column = !fth_cpu_pairs_on_tiles(unit),
                            .b = v,
                            .c = b->o,
                            .ldc = ld,
@@ -198,16 +198,16 @@ FTH_PART(attention) {
     const int32_t width = d / heads;
     const int64_t most = longest(ex->capacity, op->u.attention.k_side);
     const bool trains = op->out[ATT_LSE] != 0, causal = op->u.attention.causal;
-    const fth_pairs_path *best = head_unit(ex, width, factors, 3);
+    const fth_cpu_pairs_path *best = head_unit(ex, width, factors, 3);
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, v_round(width));
-    if (fth_pairs_on_tiles(best)) best->tiles.begin();
+    if (fth_cpu_pairs_on_tiles(best)) best->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.k_len == 0) store_nothing(ex, op, &t);
         if (t.q_len == 0 || t.k_len == 0) continue;
         const bool few = t.q_len <= FEW_QUERIES && !trains;
-        const fth_pairs_path *unit = few ? NULL : best;
+        const fth_cpu_pairs_path *unit = few ? NULL : best;
         const head_rows k_rows = rows_of_head(keys, t.k, t.k_len, t.head, width);
         const head_rows v_rows = rows_of_head(values, t.k, t.k_len, t.head, width);
         const view k = whole_rows(unit, &k_rows, b.k);
@@ -222,5 +222,5 @@ FTH_PART(attention) {
             query_block(ex, op, &t, &b, &w, unit, k, v);
         }
     }
-    if (fth_pairs_on_tiles(best)) best->tiles.end();
+    if (fth_cpu_pairs_on_tiles(best)) best->tiles.end();
 }

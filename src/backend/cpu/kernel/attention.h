@@ -108,28 +108,28 @@ static inline view head_view(const head_rows *x, float *restrict_ buffer) {
 
 /* The unit whose pairs products are made of: rows have to be whole vectors of them, or whole tiles. NULL:
  * floats. */
-static inline const fth_pairs_path *head_unit(const fth_exec *ex, int32_t width,
-                                              const rows *factors, int n) {
-    const fth_pairs_path *unit = pairs_of(ex);
-    bool fits = unit && width % (fth_pairs_on_tiles(unit) ? FTH_TILES_SIDE : 2 * VW) == 0;
+static inline const fth_cpu_pairs_path *head_unit(const fth_exec *ex, int32_t width,
+                                                  const rows *factors, int n) {
+    const fth_cpu_pairs_path *unit = pairs_of(ex);
+    bool fits = unit && width % (fth_cpu_pairs_on_tiles(unit) ? FTH_TILES_SIDE : 2 * VW) == 0;
     for (int i = 0; i < n; i++) fits = fits && factors[i].ld % 2 == 0;
     return fits ? unit : NULL;
 }
 
 /* Steps along k of so many numbers. */
-static inline int64_t steps_of(const fth_pairs_path *unit, int64_t n) {
-    return unit ? fth_pairs_of(unit, n) : n;
+static inline int64_t steps_of(const fth_cpu_pairs_path *unit, int64_t n) {
+    return unit ? fth_text_pairs_of(unit, n) : n;
 }
 
 /* A head's rows as a factor of sums along them. */
-static inline view along_rows(const fth_pairs_path *unit, const head_rows *x, float *buffer) {
+static inline view along_rows(const fth_cpu_pairs_path *unit, const head_rows *x, float *buffer) {
     if (!unit) return head_view(x, buffer);
     return (view){(const float *)(const void *)x->data, x->ld / 2};
 }
 
 /* As a factor of sums over them. Pairs: buffer [steps_of, width] gets neighbours, the last row alone
  * with 0, filled up with 0; floats: what along_rows gave serves here too. */
-static inline view across_rows(const fth_pairs_path *unit, const head_rows *x, view floats,
+static inline view across_rows(const fth_cpu_pairs_path *unit, const head_rows *x, view floats,
                                float *buffer) {
     if (!unit) return floats;
 #ifdef FTH_REAL_IS_bf16
@@ -147,9 +147,9 @@ static inline view across_rows(const fth_pairs_path *unit, const head_rows *x, v
 
 /* Keys or values as the first factor of sums along them: what along_rows gives, on tiles filled up to
  * whole ones. buffer [keys, width] has room for that behind what across_rows may leave there. */
-static inline view whole_rows(const fth_pairs_path *unit, const head_rows *x, float *buffer) {
+static inline view whole_rows(const fth_cpu_pairs_path *unit, const head_rows *x, float *buffer) {
     enum { TILE = 16 };
-    if (!fth_pairs_on_tiles(unit) || x->n % TILE == 0) return along_rows(unit, x, buffer);
+    if (!fth_cpu_pairs_on_tiles(unit) || x->n % TILE == 0) return along_rows(unit, x, buffer);
     const size_t row = sizeof(real) * (size_t)x->width;
     char *to = (char *)(buffer + steps_of(unit, x->n) * x->width);
     for (int64_t i = 0; i < x->n; i++, to += row) memcpy(to, x->data + i * x->ld, row);
@@ -226,7 +226,7 @@ static inline int64_t block_size(int64_t first, int64_t q_len, bool causal) {
 /* s = K Q^T, or V dO^T: sums over the width in one order, so that the backward finds the very
  * scores of the forward. q's rows are turned first, to qt [width][Q_BLOCK]; lanes without a query get
  * 0. */
-static inline void score_columns(const fth_pairs_path *unit, const block *w, view k, view q,
+static inline void score_columns(const fth_cpu_pairs_path *unit, const block *w, view k, view q,
                                  int64_t width, float *qt, float *s) {
     transpose(qt, Q_BLOCK, q, w->n, v_round(steps_of(unit, width)));
     small_product(w->keys, v_round(w->n),
@@ -240,7 +240,7 @@ static inline void score_columns(const fth_pairs_path *unit, const block *w, vie
 
 /* s [keys][Q_BLOCK] as a factor of sums over queries, by rows. Pairs: rounded, in `to`
  * [keys][Q_BLOCK / 2], which may be s itself; 0 where there is no query. */
-static inline view sum_queries(const fth_pairs_path *unit, const block *w, const float *s,
+static inline view sum_queries(const fth_cpu_pairs_path *unit, const block *w, const float *s,
                                float *to) {
     if (!unit) return (view){s, Q_BLOCK};
 #ifdef FTH_REAL_IS_bf16
@@ -280,10 +280,10 @@ static inline void turn_keys(const block *w, const float *s, float *to, int64_t 
 
 /* As a factor of sums over keys, by columns. Pairs: rounded, vectors where it lies, tiles turned in `to`
  * [Q_BLOCK][steps_of], by rows. */
-static inline view sum_keys(const fth_pairs_path *unit, const block *w, float *s, float *to) {
+static inline view sum_keys(const fth_cpu_pairs_path *unit, const block *w, float *s, float *to) {
 #ifdef FTH_REAL_IS_bf16
     const int64_t pairs = unit ? steps_of(unit, w->keys) : 0;
-    if (fth_pairs_on_tiles(unit)) {
+    if (fth_cpu_pairs_on_tiles(unit)) {
         turn_keys(w, s, to, pairs);
         return (view){to, pairs};
     }

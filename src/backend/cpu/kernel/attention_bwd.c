@@ -106,7 +106,7 @@ static void score_block(const fth_exec *ex, const fth_op *op, const task *t, con
 
 /* Keys and values of a sentence: rows as factors of sums over the width and over keys. */
 typedef struct sentence {
-    const fth_pairs_path *unit; /* what multiplies them */
+    const fth_cpu_pairs_path *unit; /* what multiplies them */
     view k, v, k_across;
 } sentence;
 
@@ -114,7 +114,7 @@ typedef struct sentence {
 static void query_block(const fth_exec *ex, const fth_op *op, const task *t, const buffers *b,
                         const block *w, const sentence *x) {
     const rows dq = rows_of(ex, op->out[ATT_BWD_DQ]);
-    const fth_pairs_path *unit = x->unit;
+    const fth_cpu_pairs_path *unit = x->unit;
     const int32_t width = fth_arg(ex, op->in[ATT_BWD_Q])->width / op->u.attention.heads;
     const int64_t ld = v_round(width), row = t->q + w->first;
     const head_rows q_rows =
@@ -136,7 +136,7 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
     s.c = b->dv;
     small_product(w->keys, ld, &s);
     s = (small){.k = steps_of(unit, w->keys),
-                .by_column = !fth_pairs_on_tiles(unit),
+                .by_column = !fth_cpu_pairs_on_tiles(unit),
                 .ldc = ld,
                 .unit = unit};
     s.a = sum_keys(unit, w, b->ds, b->drawn), s.b = x->k_across, s.c = b->dq;
@@ -155,8 +155,8 @@ FTH_PART(attention_bwd) {
     const bool causal = op->u.attention.causal;
     buffers b;
     cut(&b, thread_scratch(ex, team->thread, thread_floats(most, d, heads)), most, ld);
-    const fth_pairs_path *unit = head_unit(ex, width, factors, 4);
-    if (fth_pairs_on_tiles(unit)) unit->tiles.begin();
+    const fth_cpu_pairs_path *unit = head_unit(ex, width, factors, 4);
+    if (fth_cpu_pairs_on_tiles(unit)) unit->tiles.begin();
     task_walk walk = walk_tasks(ex, op, team);
     for (task t; next_task(&walk, &t);) {
         if (t.k_len == 0) {
@@ -181,5 +181,5 @@ FTH_PART(attention_bwd) {
         if (dk.data) store_head(dk, t.k, t.k_len, t.head, width, b.dk, op->u.attention.scale, NULL);
         if (dv.data) store_head(dv, t.k, t.k_len, t.head, width, b.dv, 1, NULL);
     }
-    if (fth_pairs_on_tiles(unit)) unit->tiles.end();
+    if (fth_cpu_pairs_on_tiles(unit)) unit->tiles.end();
 }

@@ -13,7 +13,7 @@ enum {
 static void write_cache(const fth_exec *ex, fth_val from, fth_val to, const fth_team *team) {
     const fth_tensor *t = fth_arg(ex, from);
     const rows in = rows_of(ex, from), cache = rows_of(ex, to);
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++)
         memcpy(cache.data + ex->batch.slot[row] * cache.ld, in.data + row * in.ld,
                sizeof(real) * (size_t)t->width);
@@ -181,7 +181,8 @@ FTH_PART(attention_cached) {
     write_cache(ex, op->in[ATT_CACHED_K], op->in[ATT_CACHED_KCACHE], team);
     write_cache(ex, op->in[ATT_CACHED_V], op->in[ATT_CACHED_VCACHE], team);
     fth_team_wait(team);
-    const fth_share mine = fth_team_share(team, n_rows * heads, 1); /* heads of rows, in order */
+    const fth_cpu_share mine =
+        fth_team_share(team, n_rows * heads, 1); /* heads of rows, in order */
     for (; y.row < n_rows && y.row * heads < mine.end; y.pair += y.length, y.row++) {
         const int64_t at = y.row * heads, begin = mine.begin - at, end = mine.end - at;
         y.history = ex->batch.history + y.row * ex->batch.history_pitch;

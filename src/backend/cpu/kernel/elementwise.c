@@ -11,7 +11,7 @@ FTH_PART(activation) {
     const rows x = rows_of(ex, op->in[ACT_X]), y = rows_of(ex, op->out[ACT_Y]);
     const fth_act act = op->u.linear.act;
     const int32_t width = t->width;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const real *in = x.data + row * x.ld;
         real *out = y.data + row * y.ld;
@@ -35,7 +35,7 @@ FTH_PART(activation_bwd) {
     const rows dx = rows_of(ex, op->out[ACT_BWD_DX]);
     const fth_act act = op->u.linear.act;
     const int32_t width = t->width;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const real *in = dy.data + row * dy.ld, *kept = saved.data + row * saved.ld;
         real *out = dx.data + row * dx.ld;
@@ -70,7 +70,7 @@ FTH_PART(dropout) {
     const fth_drop *drop = &op->u.dropout.drop;
     const int32_t width = t->width;
     float *factor = thread_scratch(ex, team->thread, width); /* [width] */
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const real *in = x.data + row * x.ld;
         real *out = y.data + row * y.ld;
@@ -91,7 +91,7 @@ FTH_PART(add) {
     const rows a = rows_of(ex, op->in[ADD_A]), b = rows_of(ex, op->in[ADD_B]);
     const rows y = rows_of(ex, op->out[ADD_Y]);
     const int32_t width = t->width;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const real *p = a.data + row * a.ld, *q = b.data + row * b.ld;
         real *out = y.data + row * y.ld;
@@ -145,7 +145,7 @@ FTH_PART(scale_shift) {
     const float s = op->u.scale_shift.factor * scalar_of(ex, op->in[SHIFT_S], 1);
     const float c = scalar_of(ex, op->in[SHIFT_C], 0);
     const int32_t width = t->width;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const real *in = x.data + row * x.ld;
         real *out = y.data + row * y.ld;
@@ -163,7 +163,7 @@ FTH_PART(scale_shift_bwd) {
     const float k = op->u.scale_shift.factor, s = k * scalar_of(ex, op->in[SHIFT_BWD_S], 1);
     const float c = scalar_of(ex, op->in[SHIFT_BWD_C], 0);
     const int32_t width = t->width;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     double sum_s = 0, sum_c = 0;
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const real *g = dy.data + row * dy.ld, *in = ds ? x.data + row * x.ld : g;
@@ -194,7 +194,7 @@ FTH_PART(head_scale) {
     const fth_tensor *gamma = fth_arg(ex, op->in[HEADS_GAMMA]);
     const rows x = rows_of(ex, op->in[HEADS_X]), y = rows_of(ex, op->out[HEADS_Y]);
     const int32_t heads = op->u.head_scale.heads, width = t->width / heads;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++)
         for (int32_t h = 0; h < heads; h++) {
             const real *in = x.data + row * x.ld + h * width;
@@ -212,7 +212,7 @@ FTH_PART(head_scale_bwd) {
     const rows dy = rows_of(ex, op->in[HEADS_BWD_DY]), x = rows_of(ex, op->in[HEADS_BWD_X]);
     const rows dx = rows_of(ex, op->out[HEADS_BWD_DX]);
     const int32_t heads = op->u.head_scale.heads, width = t->width / heads;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     double *sums = sums_of(ex, op, team->thread); /* [heads] */
     for (int32_t h = 0; h < heads; h++) sums[h] = 0;
     for (int64_t row = mine.begin; row < mine.end; row++)
@@ -236,7 +236,7 @@ FTH_PART(mix) {
     const fth_tensor *t = fth_arg(ex, op->out[MIX_Y]), *w = fth_arg(ex, op->in[MIX_W]);
     const rows y = rows_of(ex, op->out[MIX_Y]);
     const int32_t width = t->width, n = op->n_in - MIX_X0;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     enum { BLOCK = 256 }; /* columns summed at a time, in registers and first-level cache */
     for (int64_t row = mine.begin; row < mine.end; row++)
         for (int32_t first = 0; first < width; first += BLOCK) {
@@ -260,7 +260,7 @@ FTH_PART(mix_bwd) {
     const fth_tensor *dw = fth_arg(ex, op->out[MIX_BWD_DW]);
     const rows dy = rows_of(ex, op->in[MIX_BWD_DY]);
     const int32_t width = t->width, n = (op->n_in - 2) / 2;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     double *sums = sums_of(ex, op, team->thread); /* [n] */
     for (int32_t k = 0; k < n; k++) {
         const rows x = rows_of(ex, op->in[MIX_BWD_X0 + k]);

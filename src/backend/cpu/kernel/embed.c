@@ -43,7 +43,7 @@ FTH_PART(embed) {
     const fth_drop *drop = &op->u.embed.drop;
     const int32_t width = t->width;
     float *factor = thread_scratch(ex, team->thread, 2 * width), *word = factor + width; /* [d] */
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int32_t i = 0; i < width; i++) factor[i] = 1;
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const float scale = word_factor(ex, op, row);
@@ -71,7 +71,7 @@ FTH_SCRATCH(embed_bwd) {
 }
 
 /* Adds D(dy) * scale, columns [first, end) of a row, to out. */
-static void add_row(const fth_exec *ex, const fth_op *op, int64_t row, fth_share columns,
+static void add_row(const fth_exec *ex, const fth_op *op, int64_t row, fth_cpu_share columns,
                     float scale, float *restrict_ factor, float *restrict_ out) {
     const fth_tensor *t = fth_arg(ex, op->in[EMBED_BWD_DY]);
     const fth_drop *drop = &op->u.embed.drop;
@@ -102,18 +102,18 @@ FTH_PART(embed_bwd) {
     const full_rows dpos = full_of(ex, op->out[EMBED_BWD_DPOS]);
     const fth_packed_side *side = &ex->batch.side[op->u.embed.side];
     float *factor = thread_scratch(ex, team->thread, t->width); /* [d] */
-    const fth_share part = fth_team_share(team, side->rows, 1);
+    const fth_cpu_share part = fth_team_share(team, side->rows, 1);
     const int64_t begin = token_border(side, part.begin), end = token_border(side, part.end);
     for (int64_t i = begin; i < end && dtable.data; i++) {
         const int64_t row = side->order[i];
         const float scale = word_factor(ex, op, row);
         if (scale == 0) continue;
-        add_row(ex, op, row, (fth_share){0, t->width}, scale, factor,
+        add_row(ex, op, row, (fth_cpu_share){0, t->width}, scale, factor,
                 dtable.data + side->ids[row] * dtable.ld);
     }
     if (!dpos.data) return;
     /* rows are not sorted by position: here a thread owns columns */
-    const fth_share columns = fth_team_share(team, t->width, 16);
+    const fth_cpu_share columns = fth_team_share(team, t->width, 16);
     for (int64_t row = 0; row < side->rows && columns.begin < columns.end; row++)
         add_row(ex, op, row, columns, 1, factor,
                 dpos.data + side->pos[row] * dpos.ld + columns.begin);

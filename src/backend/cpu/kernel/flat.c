@@ -18,7 +18,7 @@ static stretch stretch_of(const fth_arenas *a, const fth_adam_range *range, int6
 void FTH_NAME(adam)(const fth_arenas *a, const fth_adam *args, const fth_team *team) {
     int64_t all = 0, before = 0; /* elements of all ranges, and of those before the one at hand */
     for (int32_t r = 0; r < args->n_ranges; r++) all += args->range[r].end - args->range[r].begin;
-    const fth_share mine = fth_team_share(team, all, ADAM_STRETCH);
+    const fth_cpu_share mine = fth_team_share(team, all, ADAM_STRETCH);
     for (int32_t r = 0; r < args->n_ranges && before < mine.end; r++) {
         const fth_adam_range *range = &args->range[r];
         const int64_t n = range->end - range->begin;
@@ -35,7 +35,7 @@ void FTH_NAME(adam)(const fth_arenas *a, const fth_adam *args, const fth_team *t
 }
 
 void FTH_NAME(sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team) {
-    const fth_share mine = fth_team_share(team, FTH_CPU_PIECES, 1);
+    const fth_cpu_share mine = fth_team_share(team, FTH_CPU_PIECES, 1);
     for (int64_t piece = mine.begin; piece < mine.end; piece++) {
         const int64_t begin = n / FTH_CPU_PIECES * piece;
         const int64_t end = piece == FTH_CPU_PIECES - 1 ? n : begin + n / FTH_CPU_PIECES;
@@ -46,14 +46,14 @@ void FTH_NAME(sum_squares)(const float *x, int64_t n, double *sums, const fth_te
 void FTH_NAME(refresh)(const fth_arenas *a, const fth_team *team) {
     const float *p = a->master;
     real *w = a->weights;
-    const fth_share mine = fth_team_share(team, a->n, ADAM_STRETCH);
+    const fth_cpu_share mine = fth_team_share(team, a->n, ADAM_STRETCH);
 #pragma omp simd
     for (int64_t i = mine.begin; i < mine.end; i++) w[i] = to_real(p[i]);
 }
 
 void FTH_NAME(range_sums)(const fth_arenas *a, const fth_adam *args, double *out,
                           const fth_team *team) {
-    const fth_share mine = fth_team_share(team, args->n_ranges, 1);
+    const fth_cpu_share mine = fth_team_share(team, args->n_ranges, 1);
     for (int64_t r = mine.begin; r < mine.end; r++) {
         const fth_adam_range *range = &args->range[r];
         const stretch s = stretch_of(a, range, 0, range->end - range->begin);

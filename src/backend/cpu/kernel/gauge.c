@@ -1,6 +1,6 @@
-/* watch.c: the operations that look at values. watch reads each value once, bound by memory or the
- * cache that still holds it; watch_positions reads its value twice; watch_entropy makes the scores of
- * at most FTH_WATCH_QUERIES query rows again.
+/* gauge.c: the operations that look at values. gauge reads each value once, bound by memory or the
+ * cache that still holds it; gauge_positions reads its value twice; gauge_entropy makes the scores of
+ * at most FTH_GAUGE_QUERIES query rows again.
  *
  * Several of them follow one another and none reads what another writes: each is done by a single
  * thread, and threads wait for each other only behind the last one (cpu.c). */
@@ -14,12 +14,12 @@ static bool is_mine(const fth_exec *ex, const fth_op *op, const fth_team *team) 
 }
 
 static void put_sums(const fth_exec *ex, const fth_op *op, double first, double second) {
-    const fth_tensor *out = fth_arg(ex, op->out[WATCH_SUMS]);
+    const fth_tensor *out = fth_arg(ex, op->out[GAUGE_SUMS]);
     set_element(out, 0, 0, (float)first);
     set_element(out, 0, 1, (float)second);
 }
 
-/* ---- watch ---- */
+/* ---- gauge ---- */
 
 /* Squares of floats vanish below 1e-19 and overflow above 1.8e19, and gradients that fade on their way down a
  * deep stack go far below: such rows are added up in double. */
@@ -81,50 +81,50 @@ typedef struct ratio {
 
 static ratio ratio_of(const fth_exec *ex, const fth_op *op) {
     ratio c = {0};
-    if (op->u.watch.what != FTH_WATCH_RATIO) return c;
-    c.r = coefficient(ex, &op->u.watch.r, op->in[WATCH_R], &c.r_of);
-    c.a = coefficient(ex, &op->u.watch.a, op->in[WATCH_A], &c.a_of);
+    if (op->u.gauge.what != FTH_GAUGE_RATIO) return c;
+    c.r = coefficient(ex, &op->u.gauge.r, op->in[GAUGE_R], &c.r_of);
+    c.a = coefficient(ex, &op->u.gauge.a, op->in[GAUGE_A], &c.a_of);
     return c;
 }
 
-FTH_PART(watch) {
+FTH_PART(gauge) {
     if (!is_mine(ex, op, team)) return;
-    const fth_tensor *t = fth_arg(ex, op->in[WATCH_X]);
-    const rows x = rows_of(ex, op->in[WATCH_X]), f = rows_of(ex, op->in[WATCH_F]);
+    const fth_tensor *t = fth_arg(ex, op->in[GAUGE_X]);
+    const rows x = rows_of(ex, op->in[GAUGE_X]), f = rows_of(ex, op->in[GAUGE_F]);
     const int64_t n = fth_rows_now(ex, t);
     const int32_t width = t->width;
     const ratio c = ratio_of(ex, op);
     double first = 0, second = 0;
     for (int64_t row = 0; row < n; row++) {
         const real *xr = x.data + row * x.ld, *fr = f.data ? f.data + row * f.ld : NULL;
-        switch (op->u.watch.what) {
-        case FTH_WATCH_NORM: {
+        switch (op->u.gauge.what) {
+        case FTH_GAUGE_NORM: {
             const double square = square_of(xr, width);
             first += square;
             second += sqrt(square);
             break;
         }
-        case FTH_WATCH_NONZERO: first += count_nonzero(xr, width); break;
-        case FTH_WATCH_COSINE: first += cosine(xr, fr, width); break;
-        case FTH_WATCH_RATIO:
+        case FTH_GAUGE_NONZERO: first += count_nonzero(xr, width); break;
+        case FTH_GAUGE_COSINE: first += cosine(xr, fr, width); break;
+        case FTH_GAUGE_RATIO:
             first += scaled_square(fr, width, c.a, c.a_of);
             second += scaled_square(xr, width, c.r, c.r_of);
             break;
         }
     }
-    switch (op->u.watch.what) {
-    case FTH_WATCH_NORM: put_sums(ex, op, sqrt(first), second); break;
-    case FTH_WATCH_NONZERO: put_sums(ex, op, first, (double)(n * width)); break;
-    case FTH_WATCH_COSINE: put_sums(ex, op, first, (double)n); break;
-    case FTH_WATCH_RATIO: put_sums(ex, op, sqrt(first), sqrt(second)); break;
+    switch (op->u.gauge.what) {
+    case FTH_GAUGE_NORM: put_sums(ex, op, sqrt(first), second); break;
+    case FTH_GAUGE_NONZERO: put_sums(ex, op, first, (double)(n * width)); break;
+    case FTH_GAUGE_COSINE: put_sums(ex, op, first, (double)n); break;
+    case FTH_GAUGE_RATIO: put_sums(ex, op, sqrt(first), sqrt(second)); break;
     }
 }
 
-/* ---- watch_positions ---- */
+/* ---- gauge_positions ---- */
 
-FTH_SCRATCH(watch_positions) {
+FTH_SCRATCH(gauge_positions) {
     (void)capacity;
-    return threads_scratch_bytes(dev, g->value[op->in[WATCH_POSITIONS_X]].width);
+    return threads_scratch_bytes(dev, g->value[op->in[GAUGE_POSITIONS_X]].width);
 }
 
 /* (|sum u|^2 - sum |u|^2) / (n (n - 1)) of the rows u scaled to length 1; total: [width] */
@@ -146,11 +146,11 @@ static double sentence_cosine(const rows x, int32_t width, int64_t begin, int64_
     return (square - own) / (n * (n - 1));
 }
 
-FTH_PART(watch_positions) {
+FTH_PART(gauge_positions) {
     if (!is_mine(ex, op, team)) return;
-    const fth_tensor *t = fth_arg(ex, op->in[WATCH_POSITIONS_X]);
-    const rows x = rows_of(ex, op->in[WATCH_POSITIONS_X]);
-    const int32_t *offsets = ex->batch.side[op->u.watch.side].offsets;
+    const fth_tensor *t = fth_arg(ex, op->in[GAUGE_POSITIONS_X]);
+    const rows x = rows_of(ex, op->in[GAUGE_POSITIONS_X]);
+    const int32_t *offsets = ex->batch.side[op->u.gauge.side].offsets;
     float *total = thread_scratch(ex, team->thread, t->width); /* [width] */
     double cosines = 0;
     int64_t sentences = 0;
@@ -162,7 +162,7 @@ FTH_PART(watch_positions) {
     put_sums(ex, op, cosines, (double)sentences);
 }
 
-/* ---- watch_entropy ---- */
+/* ---- gauge_entropy ---- */
 
 /* One query row: where its keys and pairs are. */
 typedef struct query {
@@ -170,10 +170,10 @@ typedef struct query {
 } query;
 
 static double entropy(const fth_exec *ex, const fth_op *op, const query *at, int32_t head) {
-    const rows q = rows_of(ex, op->in[WATCH_ENTROPY_Q]), k = rows_of(ex, op->in[WATCH_ENTROPY_K]);
-    const full_rows prev = full_of(ex, op->in[WATCH_ENTROPY_PREV]);
-    const full_rows lses = full_of(ex, op->in[WATCH_ENTROPY_LSE]);
-    const int32_t width = fth_arg(ex, op->in[WATCH_ENTROPY_Q])->width / op->u.attention.heads;
+    const rows q = rows_of(ex, op->in[GAUGE_ENTROPY_Q]), k = rows_of(ex, op->in[GAUGE_ENTROPY_K]);
+    const full_rows prev = full_of(ex, op->in[GAUGE_ENTROPY_PREV]);
+    const full_rows lses = full_of(ex, op->in[GAUGE_ENTROPY_LSE]);
+    const int32_t width = fth_arg(ex, op->in[GAUGE_ENTROPY_Q])->width / op->u.attention.heads;
     const real *mine = q.data + at->row * q.ld + head * width;
     const float lse = lses.data[at->row * lses.ld + head];
     double sum = 0;
@@ -190,10 +190,10 @@ static double entropy(const fth_exec *ex, const fth_op *op, const query *at, int
     return sum;
 }
 
-FTH_PART(watch_entropy) {
+FTH_PART(gauge_entropy) {
     if (!is_mine(ex, op, team)) return;
-    const int64_t n = fth_rows_now(ex, fth_arg(ex, op->in[WATCH_ENTROPY_Q]));
-    const int64_t step = (n + FTH_WATCH_QUERIES - 1) / FTH_WATCH_QUERIES;
+    const int64_t n = fth_rows_now(ex, fth_arg(ex, op->in[GAUGE_ENTROPY_Q]));
+    const int64_t step = (n + FTH_GAUGE_QUERIES - 1) / FTH_GAUGE_QUERIES;
     const int32_t *q_off = ex->batch.side[op->u.attention.q_side].offsets;
     const int32_t *k_off = ex->batch.side[op->u.attention.k_side].offsets;
     int64_t first_pair = 0, queries = 0;

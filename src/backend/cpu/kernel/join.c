@@ -241,7 +241,7 @@ static void join_part(fth_exec *ex, const fth_op *op, const fth_team *team) {
     const join j = join_of(ex, op);
     const int64_t at_once = drop_rows_at_once(j.width);
     float *z = thread_scratch(ex, team->thread, thread_floats(j.width)), *factor = z + 4 * j.width;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     memset(z, 0, sizeof *z * (size_t)(4 * j.width)); /* rows that the last four lack */
     for (int64_t row = mine.begin; row < mine.end; row += at_once) {
         const int64_t n = mine.end - row < at_once ? mine.end - row : at_once;

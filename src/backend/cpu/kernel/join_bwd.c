@@ -231,8 +231,8 @@ static void reduce(const fth_exec *ex, const join_bwd *j, const fth_team *team, 
         if (!grad[s]) continue;
         const branch *b = s >= SUM_R ? &j->b[s - SUM_R] : NULL;
         const bool scalar = b && !b->by_column;
-        const fth_share mine = scalar ? (fth_share){0, team->thread == 0 ? width : 0}
-                                      : fth_team_share(team, width, 16);
+        const fth_cpu_share mine = scalar ? (fth_cpu_share){0, team->thread == 0 ? width : 0}
+                                          : fth_team_share(team, width, 16);
         double whole = 0;
         for (int64_t i = mine.begin; i < mine.end; i++) {
             float sum = 0;
@@ -283,7 +283,7 @@ static void join_bwd_part(fth_exec *ex, const fth_op *op, const fth_team *team) 
     float *sums = thread_scratch(ex, team->thread, floats);  /* [N_SUMS, d] */
     float *dz = sums + N_SUMS * width, *factor = dz + width; /* [d], [at_once, d] */
     memset(sums, 0, sizeof *sums * (size_t)(N_SUMS * width));
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row += at_once) {
         const int64_t n = mine.end - row < at_once ? mine.end - row : at_once;
         if (j.kept)

@@ -21,14 +21,14 @@
                                      const int64_t capacity[FTH_N_EXTENTS])
 
 /* The unit of this device that multiplies pairs of bf16; NULL: there is none. */
-static inline const fth_pairs_path *pairs_of(const fth_exec *ex) {
+static inline const fth_cpu_pairs_path *pairs_of(const fth_exec *ex) {
     return ((const fth_cpu *)ex->device)->pairs;
 }
 
 /* The unit for a gradient dW of m x n, a sum over k rows, both factors packed for it. Floats go to tiles, in
  * parts, where there is enough to do for what has been packed. */
-static inline const fth_pairs_path *unit_for_sums(const fth_exec *ex, int64_t m, int64_t n,
-                                                  int64_t k) {
+static inline const fth_cpu_pairs_path *unit_for_sums(const fth_exec *ex, int64_t m, int64_t n,
+                                                      int64_t k) {
     enum { LEAST = 128 };
     const bool enough = m >= LEAST && n >= LEAST && k >= LEAST;
     const fth_cpu *cpu = (const fth_cpu *)ex->device;
@@ -36,7 +36,8 @@ static inline const fth_pairs_path *unit_for_sums(const fth_exec *ex, int64_t m,
 }
 
 /* The same for a product of m x k and k x n numbers, whose sums must not be too long. */
-static inline const fth_pairs_path *unit_for(const fth_exec *ex, int64_t m, int64_t n, int64_t k) {
+static inline const fth_cpu_pairs_path *unit_for(const fth_exec *ex, int64_t m, int64_t n,
+                                                 int64_t k) {
     enum { DEEPEST = 2048 };
     return k <= DEEPEST ? unit_for_sums(ex, m, n, k) : pairs_of(ex);
 }
@@ -60,7 +61,7 @@ FTH_SCRATCH(patches);
 FTH_SCRATCH(patches_bwd);
 FTH_SCRATCH(update);
 FTH_SCRATCH(top);
-FTH_SCRATCH(watch_positions);
+FTH_SCRATCH(gauge_positions);
 void FTH_NAME(adam)(const fth_arenas *a, const fth_adam *args, const fth_team *team);
 void FTH_NAME(sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team);
 void FTH_NAME(refresh)(const fth_arenas *a, const fth_team *team);

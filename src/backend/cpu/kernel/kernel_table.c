@@ -36,7 +36,7 @@ const fth_cpu_table FTH_NAME(table) = {
                 SCRATCH(patches_bwd, patches_bwd),
                 SCRATCH(update, update),
                 SCRATCH(top, top),
-                SCRATCH(watch_positions, watch_positions)},
+                SCRATCH(gauge_positions, gauge_positions)},
     .adam = FTH_NAME(adam),
     .sum_squares = FTH_NAME(sum_squares),
     .refresh = FTH_NAME(refresh),

@@ -7,7 +7,7 @@ FTH_PART(numbers) {
     const fth_tensor *t = fth_arg(ex, op->out[NUMBERS_X]);
     const rows x = rows_of(ex, op->out[NUMBERS_X]);
     const int32_t width = t->width;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const float *in = ex->batch.input.data + row * width;
         real *out = x.data + row * x.ld;
@@ -47,7 +47,7 @@ FTH_PART(patches) {
     const fth_drop *drop = &op->u.patches.drop;
     const int32_t width = t->width;
     float *factor = thread_scratch(ex, team->thread, 2 * width), *sum = factor + width; /* [d] */
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int32_t i = 0; i < width; i++) factor[i] = 1;
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const shown s = shown_in(ex, op, row, mask != NULL);
@@ -69,7 +69,7 @@ FTH_SCRATCH(patches_bwd) {
 }
 
 /* Adds D(dy), columns [first, end) of a row, to out. */
-static void add_row(const fth_exec *ex, const fth_op *op, int64_t row, fth_share columns,
+static void add_row(const fth_exec *ex, const fth_op *op, int64_t row, fth_cpu_share columns,
                     float *restrict_ factor, float *restrict_ out) {
     const fth_tensor *t = fth_arg(ex, op->in[PATCHES_BWD_DY]);
     const fth_drop *drop = &op->u.patches.drop;
@@ -89,7 +89,7 @@ static void add_to_parameters(const fth_exec *ex, const fth_op *op, const fth_te
     const full_rows dpos = full_of(ex, op->out[PATCHES_BWD_DPOS]);
     float *dcls = vector_of(ex, op->out[PATCHES_BWD_DCLS]);
     float *dmask = vector_of(ex, op->out[PATCHES_BWD_DMASK]);
-    const fth_share columns = fth_team_share(team, t->width, 16);
+    const fth_cpu_share columns = fth_team_share(team, t->width, 16);
     if (columns.begin == columns.end) return;
     for (int64_t row = 0; row < fth_rows_now(ex, t); row++) {
         const shown s = shown_in(ex, op, row, dmask != NULL);
@@ -107,7 +107,7 @@ FTH_PART(patches_bwd) {
     const bool masks = op->out[PATCHES_BWD_DMASK] != 0;
     const int32_t width = t->width;
     float *factor = thread_scratch(ex, team->thread, width); /* [d] */
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int32_t i = 0; i < width; i++) factor[i] = 1;
     for (int64_t row = mine.begin; row < mine.end && dx.data; row++) {
         const shown s = shown_in(ex, op, row, masks);

@@ -13,7 +13,7 @@ static int64_t picked_row(const fth_exec *ex, const fth_op *op, int64_t k) {
 FTH_PART(pick) {
     const fth_tensor *t = fth_arg(ex, op->out[PICK_Y]);
     const rows x = rows_of(ex, op->in[PICK_X]), y = rows_of(ex, op->out[PICK_Y]);
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t k = mine.begin; k < mine.end; k++)
         memcpy(y.data + k * y.ld, x.data + picked_row(ex, op, k) * x.ld,
                sizeof(real) * (size_t)t->width);
@@ -25,7 +25,7 @@ FTH_PART(pick_bwd) {
     const rows dy = rows_of(ex, op->in[PICK_BWD_DY]), dx = rows_of(ex, op->out[PICK_BWD_DX]);
     const size_t bytes = sizeof(real) * (size_t)t->width;
     const int64_t n = fth_rows_now(ex, fth_arg(ex, op->in[PICK_BWD_DY]));
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) memset(dx.data + row * dx.ld, 0, bytes);
     for (int64_t k = 0; k < n; k++) {
         const int64_t row = picked_row(ex, op, k);
@@ -46,7 +46,7 @@ FTH_PART(mean) {
     const rows x = rows_of(ex, op->in[MEAN_X]), y = rows_of(ex, op->out[MEAN_Y]);
     const int32_t *offsets = ex->batch.side[FTH_SRC].offsets, width = t->width;
     float *sum = thread_scratch(ex, team->thread, width); /* [d] */
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t s = mine.begin; s < mine.end; s++) {
         memset(sum, 0, sizeof *sum * (size_t)width);
         for (int64_t row = offsets[s]; row < offsets[s + 1]; row++) {
@@ -65,7 +65,7 @@ FTH_PART(mean_bwd) {
     const fth_tensor *t = fth_arg(ex, op->out[MEAN_BWD_DX]);
     const rows dy = rows_of(ex, op->in[MEAN_BWD_DY]), dx = rows_of(ex, op->out[MEAN_BWD_DX]);
     const int32_t *offsets = ex->batch.side[FTH_SRC].offsets, width = t->width;
-    const fth_share mine = fth_team_share(team, ex->batch.n_sent, 1);
+    const fth_cpu_share mine = fth_team_share(team, ex->batch.n_sent, 1);
     for (int64_t s = mine.begin; s < mine.end; s++) {
         const float part = 1.0f / (float)(offsets[s + 1] - offsets[s]);
         const real *in = dy.data + s * dy.ld;

@@ -32,7 +32,8 @@ FTH_PART(top) {
     const int32_t k = (fth_arg(ex, op->out[TOP_Y])->width - TOP_BEST) / 2;
     const int32_t *asked = ex->batch.side[FTH_TGT].targets;
     float *room = thread_scratch(ex, team->thread, floats_of(n));
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, fth_arg(ex, op->in[TOP_X])), 1);
+    const fth_cpu_share mine =
+        fth_team_share(team, fth_rows_now(ex, fth_arg(ex, op->in[TOP_X])), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const float *x = as_floats(logits.data + row * logits.ld, n, room);
         float *y = out.data + row * out.ld;

@@ -44,7 +44,7 @@ FTH_PART(update) {
     const bool moves = args.update > 0 && isfinite(vector_of(ex, op->in[UPDATE_LOSS])[0]);
     const double lr = moves ? args.lr * (double)ex->step.rate[op->u.update.rate] : -1;
     const adam_numbers numbers = adam_numbers_of(&args, lr);
-    const fth_share mine = fth_team_share(team, n, ADAM_STRETCH);
+    const fth_cpu_share mine = fth_team_share(team, n, ADAM_STRETCH);
     for (int64_t i = mine.begin; i < mine.end; i += ADAM_STRETCH) {
         const stretch s = {.p = master + i,
                            .m = vector_of(ex, op->out[UPDATE_M]) + i,

@@ -128,7 +128,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
                          .vocab = vocab};
     char *scratch = ex->scratch;
     losses *sum = (losses *)(void *)(scratch + l->losses) + team->thread;
-    const fth_share mine = fth_team_share(team, n, 1);
+    const fth_cpu_share mine = fth_team_share(team, n, 1);
     for (int64_t i = mine.begin; i < mine.end; i++) {
         float *z = (float *)(void *)(scratch + l->logits) + i * l->ld;
         const int32_t target = fth_target_cut(&op->u.xent.cut, targets ? targets[first + i] : -1);
@@ -147,7 +147,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
 /* db += the sums of the chunk's rows, columns shared. */
 static void bias_sums(rows gradient, int64_t n, int64_t vocab, const fth_team *team,
                       float *restrict_ db) {
-    const fth_share mine = fth_team_share(team, vocab, 16);
+    const fth_cpu_share mine = fth_team_share(team, vocab, 16);
     for (int64_t row = 0; row < n; row++) {
         const real *g = gradient.data + row * gradient.ld;
 #pragma omp simd

@@ -22,7 +22,7 @@ int64_t FTH_NAME(gemm_own_bytes)(const fth_device *dev) {
     const fth_cpu *cpu = (const fth_cpu *)dev;
     const int64_t floats = whole_lines(A_FLOATS) + B_FLOATS + whole_lines(C_FLOATS);
     int64_t bytes = most(floats * (int64_t)sizeof(float), FTH_NAME(gemm_accumulate_bytes)());
-    if (cpu->parts || fth_pairs_on_tiles(cpu->pairs)) {
+    if (cpu->parts || fth_cpu_pairs_on_tiles(cpu->pairs)) {
         bytes = most(bytes, FTH_NAME(gemm_tiles_bytes)());
         bytes = most(bytes, FTH_NAME(gemm_tiles_accumulate_bytes)());
     }
@@ -135,7 +135,7 @@ static void pack_b_columns(float *restrict_ to, const real *restrict_ from, int6
 
 /* A block of C and of k that one thread is at. */
 typedef struct block {
-    fth_share rows, columns, k;
+    fth_cpu_share rows, columns, k;
 } block;
 
 /* What a thread works with. */
@@ -201,7 +201,7 @@ static void pack_b(const gemm *g, const work *w, const block *b) {
 
 /* One tile of rows with all columns of the block. */
 static void multiply_rows(const gemm *g, const work *w, const block *b, gemm_factors *f,
-                          fth_share rows_) {
+                          fth_cpu_share rows_) {
     for (int64_t j = b->columns.begin; j < b->columns.end; j += NR) {
         const gemm_tile t =
             w->direct ? direct_tile(g, b, rows_.begin, j) : acc_tile(w, b, rows_.begin, j);
@@ -216,7 +216,7 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 /* Where a tile of rows finds its part of A: where it lies, or packed now. */
-static const float *factor_a(const gemm *g, const work *w, const block *b, fth_share rows_) {
+static const float *factor_a(const gemm *g, const work *w, const block *b, fth_cpu_share rows_) {
     const real *a = g->a.data + rows_.begin * g->a.ld + b->k.begin;
     if (w->whole_a) return (const float *)(const void *)a;
     pack_rows(w->a, a, g->a.ld, rows_.end - rows_.begin, b->k.end - b->k.begin);
@@ -230,7 +230,8 @@ static void multiply_block(const gemm *g, const work *w, const block *b) {
                       .a_step = w->whole_a ? g->a.ld : A_STRIDE,
                       .b_step = w->whole_b ? g->b.ld : NR};
     for (int64_t i = 0; i < tiles; i++) {
-        const fth_share at = {b->rows.begin + n * i / tiles, b->rows.begin + n * (i + 1) / tiles};
+        const fth_cpu_share at = {b->rows.begin + n * i / tiles,
+                                  b->rows.begin + n * (i + 1) / tiles};
         f.a = factor_a(g, w, b, at);
         multiply_rows(g, w, b, &f, at);
     }
@@ -244,15 +245,16 @@ static void finish_block(const gemm *g, const work *w, const block *b) {
 }
 
 /* A thread's rows and columns of C. */
-static void multiply_share(const gemm *g, const work *w, fth_share rows_, fth_share columns) {
+static void multiply_share(const gemm *g, const work *w, fth_cpu_share rows_,
+                           fth_cpu_share columns) {
     const int64_t height = w->direct ? g->m : BLOCK_ROWS;
     block b;
     for (int64_t j = columns.begin; j < columns.end; j += BLOCK_COLUMNS) {
-        b.columns = (fth_share){j, least(j + BLOCK_COLUMNS, columns.end)};
+        b.columns = (fth_cpu_share){j, least(j + BLOCK_COLUMNS, columns.end)};
         for (int64_t i = rows_.begin; i < rows_.end; i += height) {
-            b.rows = (fth_share){i, least(i + height, rows_.end)};
+            b.rows = (fth_cpu_share){i, least(i + height, rows_.end)};
             for (int64_t l = 0; l < g->k; l += KC) {
-                b.k = (fth_share){l, least(l + KC, g->k)};
+                b.k = (fth_cpu_share){l, least(l + KC, g->k)};
                 /* with one block of k, what the first rows have packed serves the others too */
                 if (!w->whole_b && (i == rows_.begin || g->k > KC)) pack_b(g, w, &b);
                 multiply_block(g, w, &b);
@@ -283,7 +285,7 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
         FTH_NAME(gemm_accumulate)(g, team, own);
         return;
     }
-    const bool tiles = fth_pairs_on_tiles(g->pairs); /* these pack A while they multiply */
+    const bool tiles = fth_cpu_pairs_on_tiles(g->pairs); /* these pack A while they multiply */
     if (g->accumulate && tiles) {
         FTH_NAME(gemm_tiles_accumulate)(g, team, own);
         return;
@@ -302,8 +304,8 @@ void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own) {
                     .b = a + whole_lines(A_FLOATS),
                     .acc = a + whole_lines(A_FLOATS) + B_FLOATS};
     const int64_t grain = tiles ? FTH_TILES_SIDE : g->pairs ? FTH_PAIRS_COLUMNS : NR;
-    const fth_share rows_ = fth_team_share(&row_team, g->m, tiles ? FTH_TILES_SIDE : 1);
-    const fth_share columns = fth_team_share(&column_team, g->n, grain);
+    const fth_cpu_share rows_ = fth_team_share(&row_team, g->m, tiles ? FTH_TILES_SIDE : 1);
+    const fth_cpu_share columns = fth_team_share(&column_team, g->n, grain);
     if (tiles) {
         FTH_NAME(gemm_tiles)(g, NULL, rows_, columns, own);
         return;

@@ -25,7 +25,7 @@ typedef struct gemm {
     bool accumulate;  /* c_full += A B, A by columns, and nothing of bias ... pre */
     bool fresh;       /* accumulate: c_full = A B, whatever it holds */
     float *a_sums;    /* [m] += sums over k of A, accumulate, not on vectors of pairs; NULL: no */
-    const fth_pairs_path
+    const fth_cpu_pairs_path
         *pairs; /* a unit that multiplies pairs of bf16; NULL: none. For floats tiles */
 } gemm;
 
@@ -53,12 +53,12 @@ int64_t FTH_NAME(gemm_accumulate_bytes)(void);
 
 /* Rows and columns of C on a unit that multiplies pairs: vectors (bf16 alone), or tiles, for which B may
  * have been packed before (panels, by pack_tiles; NULL: not). own: gemm_pairs_bytes, gemm_tiles_bytes. */
-void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own);
+void FTH_NAME(gemm_pairs)(const gemm *g, fth_cpu_share rows_, fth_cpu_share columns, void *own);
 int64_t FTH_NAME(gemm_pairs_bytes)(void);
-void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
-                          void *own);
+void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_cpu_share rows_,
+                          fth_cpu_share columns, void *own);
 int64_t FTH_NAME(gemm_tiles_bytes)(void);
-void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to);
+void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_cpu_share panels, void *to);
 
 /* The same for accumulate on tiles. */
 void FTH_NAME(gemm_tiles_accumulate)(const gemm *g, const fth_team *team, void *own);

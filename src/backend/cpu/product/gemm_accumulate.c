@@ -33,7 +33,7 @@ typedef struct work {
     float a_sums[TILES * ROW_READS]; /* [tiles][ROW_READS] over columns of A so far */
     const char *asks[TILES * SLOTS]; /* [tiles][k / PIECE] what a panel's tiles ask for */
     const gemm *g;
-    fth_share rows, columns;
+    fth_cpu_share rows, columns;
     int64_t n_rows, n_columns, n_k; /* blocks */
     int64_t depth;                  /* of k at a time */
     float *out_sums;                /* [m] sums of columns of A are added here; NULL: not */
@@ -45,7 +45,7 @@ int64_t FTH_NAME(gemm_accumulate_bytes)(void) {
 }
 
 typedef struct block {
-    fth_share rows, columns, k;
+    fth_cpu_share rows, columns, k;
     bool first, last; /* of k */
     int64_t tiles, panels, a_pitch;
 } block;
@@ -60,10 +60,10 @@ static int64_t pieces_in(int64_t n, int64_t most) {
 }
 
 /* Piece i of n of a thread's rows or columns, which are handed out in groups. */
-static fth_share part_of(fth_share all, int64_t i, int64_t n, int64_t group) {
+static fth_cpu_share part_of(fth_cpu_share all, int64_t i, int64_t n, int64_t group) {
     const int64_t groups = pieces_in(all.end - all.begin, group);
-    return (fth_share){all.begin + groups * i / n * group,
-                       least(all.begin + groups * (i + 1) / n * group, all.end)};
+    return (fth_cpu_share){all.begin + groups * i / n * group,
+                           least(all.begin + groups * (i + 1) / n * group, all.end)};
 }
 
 static block block_at(const work *w, int64_t number) {
@@ -336,7 +336,7 @@ static void add_columns(float *restrict_ sums, const real *restrict_ from, int64
 }
 
 /* Both factors are short rows of floats that are in the caches: they are used where they lie. */
-static void multiply_thin(const gemm *g, fth_share rows_, int64_t depth) {
+static void multiply_thin(const gemm *g, fth_cpu_share rows_, int64_t depth) {
     const full_rows c = g->c_full;
     for (int64_t l = 0; l < g->k; l += depth) {
         gemm_factors f = {.k = least(depth, g->k - l), .a_step = g->a.ld, .b_step = g->b.ld};

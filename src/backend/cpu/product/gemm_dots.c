@@ -103,7 +103,7 @@ static void dots_block(const gemm *g, int64_t j, int64_t n, float *acc) {
 
 /* own: [GEMM_FEW_ROWS][BLOCK] floats at least */
 void FTH_NAME(gemm_dots)(const gemm *g, const fth_team *team, void *own) {
-    const fth_share mine = fth_team_share(team, g->n, 16);
+    const fth_cpu_share mine = fth_team_share(team, g->n, 16);
     for (int64_t j = mine.begin; j < mine.end; j += BLOCK)
         dots_block(g, j, mine.end - j < BLOCK ? mine.end - j : BLOCK, own);
 }

@@ -26,7 +26,7 @@ typedef struct block {
     int64_t row, n_rows, column, n_columns, l, depth;
     int64_t pairs; /* of depth */
     bool direct;   /* sums become results at once; else they wait in c */
-    real *a, *b;   /* rows of A (fth_pairs_a), [panels][pairs][FTH_PAIRS_COLUMNS][2] */
+    real *a, *b;   /* rows of A (fth_cpu_pairs_a), [panels][pairs][FTH_PAIRS_COLUMNS][2] */
     float *c;      /* [rows of C from first on][ldc] */
     int64_t first, ldc;
 } block;
@@ -139,42 +139,42 @@ static void turn_a(const gemm *g, const block *b) {
 }
 
 /* The rows of A of a block: where they lie, or packed now. */
-static fth_pairs_a rows_of_a(const gemm *g, const block *b) {
+static fth_cpu_pairs_a rows_of_a(const gemm *g, const block *b) {
     if (g->accumulate) {
         turn_a(g, b);
-        return (fth_pairs_a){b->a, 2 * b->n_rows, true};
+        return (fth_cpu_pairs_a){b->a, 2 * b->n_rows, true};
     }
     if (2 * b->pairs == b->depth)
-        return (fth_pairs_a){g->a.data + b->row * g->a.ld + b->l, g->a.ld, false};
+        return (fth_cpu_pairs_a){g->a.data + b->row * g->a.ld + b->l, g->a.ld, false};
     copy_a(g, b);
-    return (fth_pairs_a){b->a, 2 * b->pairs, false};
+    return (fth_cpu_pairs_a){b->a, 2 * b->pairs, false};
 }
 
 /* ---- the product ---- */
 
 /* What becomes of the sums of columns from j of the block on. */
-static fth_pairs_end end_of(const gemm *g, const block *b, int64_t j) {
+static fth_cpu_pairs_end end_of(const gemm *g, const block *b, int64_t j) {
     if (b->direct) return gemm_pairs_end(g, b->row, b->column + j, b->l);
     float *c = b->c + (b->row - b->first) * b->ldc + j;
-    return (fth_pairs_end){
+    return (fth_cpu_pairs_end){
         .floats = b->l > 0 ? c : NULL, .ld_floats = b->ldc, .full = c, .ld = b->ldc};
 }
 
 /* All panels of the block with its rows of A. */
 static void multiply(const gemm *g, const block *b) {
-    const fth_pairs_a a = rows_of_a(g, b);
+    const fth_cpu_pairs_a a = rows_of_a(g, b);
     for (int64_t j = 0; j < b->n_columns; j += FTH_PAIRS_COLUMNS) {
-        const fth_pairs_end end = end_of(g, b, j);
+        const fth_cpu_pairs_end end = end_of(g, b, j);
         g->pairs->product(b->n_rows, a, b->b + 2 * j * b->pairs, b->pairs, &end);
     }
 }
 
 /* A block of columns with some rows whose sums can wait. */
-static void multiply_rows(const gemm *g, block *b, fth_share rows_, bool packed) {
+static void multiply_rows(const gemm *g, block *b, fth_cpu_share rows_, bool packed) {
     b->first = rows_.begin;
     for (b->l = 0; b->l < g->k; b->l += DEPTH) {
         b->depth = least(DEPTH, g->k - b->l);
-        b->pairs = fth_pairs_of(g->pairs, b->depth);
+        b->pairs = fth_text_pairs_of(g->pairs, b->depth);
         if (!packed) pack_b(g, b);
         for (b->row = rows_.begin; b->row < rows_.end; b->row += FTH_PAIRS_ROWS) {
             b->n_rows = least(FTH_PAIRS_ROWS, rows_.end - b->row);
@@ -185,8 +185,8 @@ static void multiply_rows(const gemm *g, block *b, fth_share rows_, bool packed)
     (g, row, b->column, b->n_columns, 0, b->c + (row - b->first) * b->ldc);
 }
 
-void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, void *own) {
-    const int64_t most = least(DEPTH, 2 * fth_pairs_of(g->pairs, g->k));
+void FTH_NAME(gemm_pairs)(const gemm *g, fth_cpu_share rows_, fth_cpu_share columns, void *own) {
+    const int64_t most = least(DEPTH, 2 * fth_text_pairs_of(g->pairs, g->k));
     const int64_t wide =
         least(MOST_COLUMNS, B_NUMBERS / most / FTH_PAIRS_COLUMNS * FTH_PAIRS_COLUMNS);
     block b = {.a = own, .ldc = wide};
@@ -197,7 +197,7 @@ void FTH_NAME(gemm_pairs)(const gemm *g, fth_share rows_, fth_share columns, voi
         b.direct = b.n_columns % FTH_PAIRS_COLUMNS == 0 && gemm_pairs_direct(g, DEPTH);
         const int64_t high = b.direct ? rows_.end - rows_.begin : C_FLOATS / wide;
         for (int64_t row = rows_.begin; row < rows_.end; row += high)
-            multiply_rows(g, &b, (fth_share){row, least(row + high, rows_.end)},
+            multiply_rows(g, &b, (fth_cpu_share){row, least(row + high, rows_.end)},
                           row > rows_.begin && g->k <= DEPTH);
     }
 }

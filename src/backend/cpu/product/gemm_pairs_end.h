@@ -11,8 +11,9 @@ static inline bool gemm_pairs_direct(const gemm *g, int64_t depth) {
 }
 
 /* What becomes of the sums over the block of k at l for the panel at (row, column) of C. */
-static inline fth_pairs_end gemm_pairs_end(const gemm *g, int64_t row, int64_t column, int64_t l) {
-    fth_pairs_end e = {.relu = g->act == FTH_ACT_RELU && !g->saved.data};
+static inline fth_cpu_pairs_end gemm_pairs_end(const gemm *g, int64_t row, int64_t column,
+                                               int64_t l) {
+    fth_cpu_pairs_end e = {.relu = g->act == FTH_ACT_RELU && !g->saved.data};
     if (g->c_full.data) {
         e.full = g->c_full.data + row * g->c_full.ld + column;
         e.ld = g->c_full.ld;

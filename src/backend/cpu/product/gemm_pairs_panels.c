@@ -34,26 +34,26 @@ static void multiply_panel(const gemm *g, block *b, const real *panel, int64_t c
     const int64_t n = least(FTH_PAIRS_COLUMNS, g->n - column);
     const bool direct = n == FTH_PAIRS_COLUMNS && gemm_pairs_direct(g, DEPTH);
     for (b->l = 0; b->l < g->k; b->l += DEPTH) {
-        fth_pairs_end end = {.floats = b->l > 0 ? b->c : NULL,
-                             .ld_floats = FTH_PAIRS_COLUMNS,
-                             .full = b->c,
-                             .ld = FTH_PAIRS_COLUMNS};
+        fth_cpu_pairs_end end = {.floats = b->l > 0 ? b->c : NULL,
+                                 .ld_floats = FTH_PAIRS_COLUMNS,
+                                 .full = b->c,
+                                 .ld = FTH_PAIRS_COLUMNS};
         if (direct) end = gemm_pairs_end(g, b->row, column, 0);
         b->depth = least(DEPTH, g->k - b->l);
-        b->pairs = fth_pairs_of(g->pairs, b->depth);
+        b->pairs = fth_text_pairs_of(g->pairs, b->depth);
         if (g->k > DEPTH) copy_rows(g, b);
-        g->pairs->product(b->n_rows, (fth_pairs_a){b->a, 2 * b->pairs, false},
+        g->pairs->product(b->n_rows, (fth_cpu_pairs_a){b->a, 2 * b->pairs, false},
                           panel + b->l * FTH_PAIRS_COLUMNS, b->pairs, &end);
     }
     for (int64_t i = 0; i < b->n_rows && !direct; i++)
         FTH_NAME(gemm_finish_row)(g, b->row + i, column, n, 0, b->c + i * FTH_PAIRS_COLUMNS);
 }
 
-void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_share rows_, fth_share mine,
-                                 void *own) {
-    block b = {.a = own, .depth = g->k, .pairs = fth_pairs_of(g->pairs, g->k)};
+void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_cpu_share rows_,
+                                 fth_cpu_share mine, void *own) {
+    block b = {.a = own, .depth = g->k, .pairs = fth_text_pairs_of(g->pairs, g->k)};
     b.c = (float *)(void *)(b.a + FTH_PAIRS_ROWS * DEPTH);
-    const int64_t size = fth_pairs_panel(g->pairs, g->k);
+    const int64_t size = fth_cpu_pairs_panel(g->pairs, g->k);
     for (b.row = rows_.begin; b.row < rows_.end; b.row += FTH_PAIRS_ROWS) {
         b.n_rows = least(FTH_PAIRS_ROWS, rows_.end - b.row);
         b.l = 0;

@@ -45,7 +45,7 @@ static void pack_vectors(real *restrict_ to, const real *restrict_ from, int64_t
         for (int i = 0; i < VW; i++) to[l * NR + i] = from[i * ld + l];
 }
 
-void FTH_NAME(pack_panels)(const fth_tensor *w, fth_share panels, void *to) {
+void FTH_NAME(pack_panels)(const fth_tensor *w, fth_cpu_share panels, void *to) {
     const int64_t k = w->width;
     for (int64_t j = panels.begin * NR; j < panels.end * NR; j += VW) {
         const real *from = (const real *)w->data + j * w->ld;
@@ -167,7 +167,7 @@ static void multiply_block(const gemm *g, const work *w, const real *b, int64_t 
 }
 
 /* A thread's rows and panels. */
-static void multiply_share(const gemm *g, const real *b, fth_share rows_, fth_share mine,
+static void multiply_share(const gemm *g, const real *b, fth_cpu_share rows_, fth_cpu_share mine,
                            float *sums) {
     const int64_t size = g->k * NR;
     const work w = {sums, sums + MOST_ROWS * NR, b + mine.end * size};
@@ -199,11 +199,11 @@ void FTH_NAME(gemm_panels)(const gemm *g, const void *panels, const fth_team *te
     if (team->thread >= by_rows * by_panels) return;
     const fth_team row_team = {team->thread / by_panels, by_rows, NULL};
     const fth_team panel_team = {team->thread % by_panels, by_panels, NULL};
-    const fth_share rows_ = fth_team_share(&row_team, g->m, 1);
-    const fth_share mine = fth_team_share(&panel_team, n_panels, 1);
-    if (fth_pairs_on_tiles(g->pairs)) {
+    const fth_cpu_share rows_ = fth_team_share(&row_team, g->m, 1);
+    const fth_cpu_share mine = fth_team_share(&panel_team, n_panels, 1);
+    if (fth_cpu_pairs_on_tiles(g->pairs)) {
         const int64_t end = mine.end * columns;
-        const fth_share columns_ = {mine.begin * columns, end < g->n ? end : g->n};
+        const fth_cpu_share columns_ = {mine.begin * columns, end < g->n ? end : g->n};
         FTH_NAME(gemm_tiles)(g, panels, rows_, columns_, own);
         return;
     }

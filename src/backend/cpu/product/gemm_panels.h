@@ -12,8 +12,8 @@ int64_t FTH_NAME(gemm_panels_bytes)(void);
 
 /* The same on a unit that multiplies pairs (bf16 alone), for rows and panels of C. own:
  * gemm_pairs_bytes. */
-void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_share rows_, fth_share mine,
-                                 void *own);
+void FTH_NAME(gemm_pairs_panels)(const gemm *g, const void *panels, fth_cpu_share rows_,
+                                 fth_cpu_share mine, void *own);
 
 /* Columns of a panel: what a tile of sums in registers has. */
 #if defined(__AVX512F__)
@@ -23,6 +23,6 @@ enum { GEMM_PANEL_COLUMNS = 16 };
 #else
 enum { GEMM_PANEL_COLUMNS = 8 };
 #endif
-void FTH_NAME(pack_panels)(const fth_tensor *w, fth_share panels, void *to);
+void FTH_NAME(pack_panels)(const fth_tensor *w, fth_cpu_share panels, void *to);
 
 #endif

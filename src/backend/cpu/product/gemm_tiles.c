@@ -300,8 +300,8 @@ static int64_t strips_of_a_set(const gemm *g, int64_t strips) {
     return (strips + sets - 1) / sets;
 }
 
-void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, fth_share columns,
-                          void *own) {
+void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_cpu_share rows_,
+                          fth_cpu_share columns, void *own) {
     if (rows_.begin >= rows_.end || columns.begin >= columns.end) return;
     const int64_t n_rows = rows_.end - rows_.begin;
     const int64_t strips = strips_of_a_set(g, sides(columns.end - columns.begin));
@@ -330,7 +330,7 @@ void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_share rows_, ft
 /* ---- packing before ---- */
 
 #ifdef FTH_REAL_IS_bf16
-void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_share panels, void *to) {
+void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_cpu_share panels, void *to) {
     enum { STRIPS = FTH_PAIRS_COLUMNS / SIDE }; /* of a panel */
     const int64_t size = sizeof(real), steps = sides(w->width);
     for (int64_t i = panels.begin * STRIPS * steps; i < panels.end * STRIPS * steps; i++) {

@@ -29,7 +29,7 @@ enum {
 
 /* A part of k for some columns of C. */
 typedef struct chunk {
-    fth_share columns;
+    fth_cpu_share columns;
     int64_t l, steps; /* its first of k, and how many squares it is deep */
     int64_t strips;   /* squares of B side by side */
     bool adds;        /* to C; else C is what it makes */
@@ -47,7 +47,7 @@ typedef struct result {
 /* What a thread works with. */
 typedef struct work {
     const gemm *g;
-    fth_share rows, columns;
+    fth_cpu_share rows, columns;
     uint16_t *a;    /* [GROUP][steps][PLACE] */
     uint16_t *b;    /* [strips][steps][PLACE] */
     uint16_t *ones; /* [PARTS][tile] */
@@ -73,10 +73,10 @@ static int64_t pieces_in(int64_t n, int64_t most) {
 }
 
 /* Piece i of n, in whole squares. */
-static fth_share part_of(fth_share all, int64_t i, int64_t n) {
+static fth_cpu_share part_of(fth_cpu_share all, int64_t i, int64_t n) {
     const int64_t squares = pieces_in(all.end - all.begin, SIDE);
-    return (fth_share){all.begin + squares * i / n * SIDE,
-                       least(all.begin + squares * (i + 1) / n * SIDE, all.end)};
+    return (fth_cpu_share){all.begin + squares * i / n * SIDE,
+                           least(all.begin + squares * (i + 1) / n * SIDE, all.end)};
 }
 
 /* ---- packing ---- */
@@ -204,8 +204,8 @@ static void multiply_share(work *w) {
     const int64_t n_columns = pieces_in(w->columns.end - w->columns.begin, COLUMNS_AT_MOST);
     const int64_t n_chunks = pieces_in(g->k, STEPS * SIDE);
     for (int64_t i = 0; i < n_columns * n_chunks; i++) {
-        const fth_share columns = part_of(w->columns, i / n_chunks, n_columns);
-        const fth_share k = part_of((fth_share){0, g->k}, i % n_chunks, n_chunks);
+        const fth_cpu_share columns = part_of(w->columns, i / n_chunks, n_columns);
+        const fth_cpu_share k = part_of((fth_cpu_share){0, g->k}, i % n_chunks, n_chunks);
         multiply_chunk(w, &(chunk){.columns = columns,
                                    .l = k.begin,
                                    .steps = pieces_in(k.end - k.begin, SIDE),
@@ -220,8 +220,8 @@ void FTH_NAME(gemm_tiles_accumulate)(const gemm *g, const fth_team *team, void *
     const int by_columns = team->n_threads / by_rows;
     const fth_team row_team = {team->thread / by_columns, by_rows, NULL};
     const fth_team column_team = {team->thread % by_columns, by_columns, NULL};
-    const fth_share rows_ = fth_team_share(&row_team, g->m, SIDE);
-    const fth_share columns = fth_team_share(&column_team, g->n, SIDE);
+    const fth_cpu_share rows_ = fth_team_share(&row_team, g->m, SIDE);
+    const fth_cpu_share columns = fth_team_share(&column_team, g->n, SIDE);
     const int64_t high = rows_.end - rows_.begin, wide = columns.end - columns.begin;
     if (high <= 0 || wide <= 0) return;
     uint16_t *a = own, *b = a + A_NUMBERS, *ones = b + B_NUMBERS;

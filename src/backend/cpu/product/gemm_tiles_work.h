@@ -48,7 +48,7 @@ typedef void turn(void *context);
 /* What a thread works with. */
 typedef struct work {
     const gemm *g;
-    fth_share rows, columns;
+    fth_cpu_share rows, columns;
     const uint16_t *ready; /* B as it was packed before; NULL: not yet */
     int64_t width, height; /* columns and rows of a set */
     int64_t ring;          /* how many places for sums are used */

@@ -67,10 +67,10 @@ FTH_PART(linear) {
               .act = op->u.linear.act,
               .pre = rows_of(ex, op->out[LINEAR_PRE]),
               .c = rows_of(ex, op->out[LINEAR_Y])};
-    const fth_int8 *int8 = fth_packed_int8(ex, op->in[LINEAR_W]);
-    const void *panels = fth_packed_panels(ex, op->in[LINEAR_W]);
-    g.pairs = fth_packed_unit(ex);
-    if (int8 && fth_packed_digits(ex))
+    const fth_int8 *int8 = fth_cpu_packed_int8(ex, op->in[LINEAR_W]);
+    const void *panels = fth_cpu_packed_panels(ex, op->in[LINEAR_W]);
+    g.pairs = fth_cpu_packed_unit(ex);
+    if (int8 && fth_cpu_packed_digits(ex))
         FTH_NAME(linear_digits)(ex, &g, int8, team);
     else if (int8)
         FTH_NAME(linear_int8)(ex, &g, int8, team);
@@ -99,7 +99,7 @@ FTH_PART(linear_dx) {
 }
 
 /* db += sums of columns [columns) of n_rows rows of dy. */
-static void column_sums(rows dy, int64_t n_rows, fth_share columns, float *restrict_ db) {
+static void column_sums(rows dy, int64_t n_rows, fth_cpu_share columns, float *restrict_ db) {
     enum { COLUMNS = 64 }; /* summed at a time, in registers */
     for (int64_t j = columns.begin; j < columns.end; j += COLUMNS) {
         const int64_t n = columns.end - j < COLUMNS ? columns.end - j : COLUMNS;
@@ -127,7 +127,7 @@ static full_rows thin_part(const fth_exec *ex, const gemm *g, int thread) {
 
 /* dW and db: a thread adds up its part of the rows. */
 static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, bool bias) {
-    const fth_share mine = fth_team_share(team, g->k, 1);
+    const fth_cpu_share mine = fth_team_share(team, g->k, 1);
     const full_rows part = thin_part(ex, g, team->thread);
     float *db = part.data + whole_lines(g->m * g->n);
     gemm own = *g;
@@ -141,12 +141,12 @@ static void thin_rows(const fth_exec *ex, const gemm *g, const fth_team *team, b
     void *scratch = (char *)ex->scratch + team->thread * FTH_NAME(gemm_own_bytes)(ex->device);
     if (g->c_full.data) FTH_NAME(gemm)(&own, &(fth_team){.n_threads = 1}, scratch);
     if (bias && !(own.a_sums && g->c_full.data))
-        column_sums(own.a, own.k, (fth_share){0, g->m}, db);
+        column_sums(own.a, own.k, (fth_cpu_share){0, g->m}, db);
 }
 
 /* A thread's share of dW and db gets what the threads have added up, in their order. */
 static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, float *db) {
-    const fth_share mine = fth_team_share(team, g->m, 1);
+    const fth_cpu_share mine = fth_team_share(team, g->m, 1);
     for (int thread = 0; thread < team->n_threads; thread++) {
         const full_rows part = thin_part(ex, g, thread);
         const float *part_db = part.data + whole_lines(g->m * g->n);
@@ -163,7 +163,7 @@ static void thin_sums(const fth_exec *ex, const gemm *g, const fth_team *team, f
 
 /* Without rows there is no product, but a dW that is not added to gets its zeros. */
 static void clear_share(const gemm *g, const fth_team *team) {
-    const fth_share mine = fth_team_share(team, g->m, 1);
+    const fth_cpu_share mine = fth_team_share(team, g->m, 1);
     for (int64_t i = mine.begin; i < mine.end; i++)
         memset(g->c_full.data + i * g->c_full.ld, 0, sizeof(float) * (size_t)g->n);
 }
@@ -180,7 +180,7 @@ FTH_PART(linear_dw) {
               .accumulate = true,
               .fresh = !fth_adds_to(ex, op->out[LINEAR_DW_DW])};
     g.pairs = unit_for_sums(ex, g.m, g.n, g.k);
-    g.a_sums = g.pairs && !fth_pairs_on_tiles(g.pairs) ? NULL : db;
+    g.a_sums = g.pairs && !fth_cpu_pairs_on_tiles(g.pairs) ? NULL : db;
     if (is_thin(ex->device, g.m, g.n)) {
         thin_rows(ex, &g, team, db != NULL);
         fth_team_wait(team);

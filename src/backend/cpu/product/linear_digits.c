@@ -40,12 +40,12 @@ typedef struct work {
     int8_t *x;     /* [tiles of rows][steps][FTH_DIGITS_X][FTH_DIGITS_TILE] */
     float *scale;  /* [tiles of rows][SIDE] */
     int64_t steps;
-    int64_t strips;              /* that tiles have met so far */
-    fth_share rows;              /* that have their digits */
-    bool bare;                   /* nothing follows but a bias and ReLU */
-    result done;                 /* becomes results meanwhile */
-    const int8_t *wish, *wished; /* weights to be asked for meanwhile, up to there, */
-    int64_t wish_bytes;          /* so many at a time */
+    int64_t strips;                        /* that tiles have met so far */
+    fth_cpu_share rows;                    /* that have their digits */
+    bool bare;                             /* nothing follows but a bias and ReLU */
+    result done;                           /* becomes results meanwhile */
+    const int8_t *prefetch, *prefetch_end; /* weights to be asked for meanwhile, up to there, */
+    int64_t prefetch_bytes;                /* so many at a time */
 } work;
 
 static int64_t up(int64_t n, int64_t unit) {
@@ -122,7 +122,7 @@ static float digits_of_row(const real *x, int64_t k, int8_t *to) {
 /* A thread's part of the rows. */
 static void digits_of_rows(const work *w) {
     const gemm *g = w->g;
-    const fth_share mine = fth_team_share(w->team, w->rows.end - w->rows.begin, 1);
+    const fth_cpu_share mine = fth_team_share(w->team, w->rows.end - w->rows.begin, 1);
     for (int64_t i = mine.begin; i < mine.end; i++)
         w->scale[i] =
             digits_of_row(g->a.data + (w->rows.begin + i) * g->a.ld, g->k,
@@ -186,9 +186,10 @@ static void finish_rows(work *w, int64_t n) {
 static void meanwhile(void *context) {
     work *w = context;
     finish_rows(w, w->done.at_once);
-    const int64_t left = w->wished - w->wish;
-    const int8_t *end = left < w->wish_bytes ? w->wished : w->wish + w->wish_bytes;
-    for (; w->wish < end; w->wish += LINE) __builtin_prefetch(w->wish, 0, 2);
+    const int64_t left = w->prefetch_end - w->prefetch;
+    const int8_t *end =
+        left < w->prefetch_bytes ? w->prefetch_end : w->prefetch + w->prefetch_bytes;
+    for (; w->prefetch < end; w->prefetch += LINE) __builtin_prefetch(w->prefetch, 0, 2);
 }
 
 /* ---- products ---- */
@@ -203,30 +204,30 @@ static int64_t strip_bytes(const fth_int8 *map) {
 
 /* A set of a map's strips that are this thread's, from one on. Many rows should not change often, weights
  * for few should not lie long. */
-static fth_share set_at(const work *w, const fth_int8 *map, int64_t strip) {
-    const fth_share mine = fth_team_share(w->team, up(map->n, SIDE), 1);
+static fth_cpu_share set_at(const work *w, const fth_int8 *map, int64_t strip) {
+    const fth_cpu_share mine = fth_team_share(w->team, up(map->n, SIDE), 1);
     const int64_t bytes = tiles_now(w) > FEW_TILES ? SET_BYTES : FEW_BYTES;
     const int64_t fit = least(MOST_STRIPS, up(bytes, strip_bytes(map)));
     if (strip < mine.begin) strip = mine.begin;
-    return (fth_share){strip, least(strip + fit, mine.end)};
+    return (fth_cpu_share){strip, least(strip + fit, mine.end)};
 }
 
 /* The set that is multiplied after this one, of this map or the next, is asked for in so many steps. */
-static void wish_for_next(work *w, fth_share set, int64_t steps) {
+static void wish_for_next(work *w, fth_cpu_share set, int64_t steps) {
     const fth_int8 *map = w->w;
-    fth_share next = set_at(w, map, set.end);
+    fth_cpu_share next = set_at(w, map, set.end);
     if (next.begin >= next.end) {
         map = map->after;
         next = set_at(w, map, 0);
     }
     const int64_t bytes = (next.end - next.begin) * strip_bytes(map);
-    w->wish = map->packed + next.begin * strip_bytes(map);
-    w->wished = w->wish + bytes;
-    w->wish_bytes = up(bytes, steps * LINE) * LINE;
+    w->prefetch = map->packed + next.begin * strip_bytes(map);
+    w->prefetch_end = w->prefetch + bytes;
+    w->prefetch_bytes = up(bytes, steps * LINE) * LINE;
 }
 
 /* A tile of rows with a set. */
-static void multiply_tile(work *w, fth_digits_product *product, fth_share set, int64_t tile) {
+static void multiply_tile(work *w, fth_digits_product *product, fth_cpu_share set, int64_t tile) {
     const int64_t n_rows = w->rows.end - w->rows.begin;
     const int64_t ring = w->steps > STEPS ? MOST_STRIPS + 1 : 2; /* strips whose sums are kept */
     for (int64_t step = 0; step < w->steps; step += STEPS)
@@ -252,7 +253,7 @@ static void multiply_tile(work *w, fth_digits_product *product, fth_share set, i
 /* The rows that have their digits with this thread's strips. */
 static void multiply_strips(work *w) {
     const int64_t tiles = tiles_now(w), first = w->team->thread * tiles / w->team->n_threads;
-    fth_share set = set_at(w, w->w, 0);
+    fth_cpu_share set = set_at(w, w->w, 0);
     if (set.begin >= set.end) return;
     const bool crowded = w->path->crowded(tiles * SIDE * w->g->n / w->team->n_threads * w->g->k);
     w->path->begin();
@@ -286,7 +287,7 @@ void FTH_NAME(linear_digits)(const fth_exec *ex, const gemm *g, const fth_int8 *
     int32_t *sums = ex->scratch;
     work w = {.g = g,
               .w = map,
-              .path = fth_packed_digits(ex),
+              .path = fth_cpu_packed_digits(ex),
               .team = team,
               .sums = sums + (int64_t)team->thread * SUMS,
               .x = (int8_t *)(sums + (int64_t)team->n_threads * SUMS),
@@ -294,7 +295,7 @@ void FTH_NAME(linear_digits)(const fth_exec *ex, const gemm *g, const fth_int8 *
               .bare = !g->addend.data && !g->pre.data && !g->saved.data && g->act != FTH_ACT_GELU};
     w.scale = (float *)(void *)(w.x + tiles_of(g->m, team->n_threads) * w.steps * X_STEP);
     for (int64_t i = 0; i < g->m; i += MOST_ROWS) {
-        w.rows = (fth_share){i, least(i + MOST_ROWS, g->m)};
+        w.rows = (fth_cpu_share){i, least(i + MOST_ROWS, g->m)};
         multiply_rows(&w);
     }
 }

@@ -75,7 +75,7 @@ static void finish_panel(const gemm *g, const fth_int8 *w, const areas *s, bool 
 
 void FTH_NAME(linear_int8)(const fth_exec *ex, const gemm *g, const fth_int8 *w,
                            const fth_team *team) {
-    const fth_int8_path *path = ((const fth_packed *)ex->own)->path;
+    const fth_int8_path *path = ((const fth_cpu_packed *)ex->own)->path;
     areas s = areas_of(ex, team, g->m, g->k);
     const int64_t padded = w->groups * FTH_INT8_DEPTH;
     const int bias = path->biased ? 128 : 0;
@@ -85,12 +85,12 @@ void FTH_NAME(linear_int8)(const fth_exec *ex, const gemm *g, const fth_int8 *w,
         s.scale += team->thread;
         s.scale[0] = quantize_row(g->a.data, g->k, bias, s.x, padded);
     } else {
-        const fth_share mine = fth_team_share(team, g->m, 1);
+        const fth_cpu_share mine = fth_team_share(team, g->m, 1);
         for (int64_t i = mine.begin; i < mine.end; i++)
             s.scale[i] = quantize_row(g->a.data + i * g->a.ld, g->k, bias, s.x + i * s.ldx, padded);
         fth_team_wait(team);
     }
-    const fth_share panels = fth_team_share(team, fth_int8_panels(g->n), 1);
+    const fth_cpu_share panels = fth_team_share(team, fth_int8_panels(g->n), 1);
     for (int64_t p = panels.begin; p < panels.end; p++) {
         const int8_t *panel = w->packed + p * padded * FTH_INT8_COLUMNS;
         for (int64_t i = 0; i < g->m; i += FTH_INT8_ROWS) {

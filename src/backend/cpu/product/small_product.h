@@ -28,7 +28,7 @@ typedef struct small {
     float *c;
     int64_t ldc;
     bool add;
-    const fth_pairs_path *unit; /* for pairs, which k counts; NULL: floats. bf16 alone */
+    const fth_cpu_pairs_path *unit; /* for pairs, which k counts; NULL: floats. bf16 alone */
 } small;
 
 /* How A and B lie, as far as the compiler should know it. */
@@ -133,7 +133,7 @@ static inline void small_tiles(int64_t m, int64_t n, const small *s) {
 
 static inline void small_product(int64_t m, int64_t n, const small *s) {
 #ifdef FTH_REAL_IS_bf16
-    if (fth_pairs_on_tiles(s->unit)) {
+    if (fth_cpu_pairs_on_tiles(s->unit)) {
         small_tiles(m, n, s);
         return;
     }

@@ -29,7 +29,7 @@ static inline rows weights_in(const fth_exec *ex, fth_val v, void *place, const 
     if (t->dtype == REAL_DTYPE) return rows_of(ex, v);
     const int64_t n = t->rows * t->width; /* parameters lie without gaps */
     const bool own = n <= OWN_WEIGHTS;
-    const fth_share mine = own ? (fth_share){0, n} : fth_team_share(team, n, 1024);
+    const fth_cpu_share mine = own ? (fth_cpu_share){0, n} : fth_team_share(team, n, 1024);
     const float *from = t->data;
     real *to = (real *)(void *)((char *)place + (own ? team->thread * weights_copy_bytes(n) : 0));
     int64_t i = mine.begin;
@@ -47,7 +47,7 @@ typedef struct matrix {
 
 /* The whole team calls this; unit: what multiplies it, NULL: nothing that rounds; place: weights_bytes,
  * which such a unit does not need. */
-static inline matrix matrix_in(const fth_exec *ex, fth_val v, const fth_pairs_path *unit,
+static inline matrix matrix_in(const fth_exec *ex, fth_val v, const fth_cpu_pairs_path *unit,
                                void *place, const fth_team *team) {
     if (unit && fth_arg(ex, v)->dtype != REAL_DTYPE) return (matrix){.full = full_of(ex, v)};
     return (matrix){.b = weights_in(ex, v, place, team)};

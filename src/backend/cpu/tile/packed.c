@@ -15,7 +15,7 @@ static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for packed weights");
 }
 
-static fth_err take_memory(fth_exec *ex, fth_packed *q, int64_t bytes) {
+static fth_err take_memory(fth_exec *ex, fth_cpu_packed *q, int64_t bytes) {
     FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
     ex->own_bytes = bytes;
     return FTH_OK;
@@ -44,7 +44,7 @@ static void pack_part(const fth_team *team, void *context) {
     const packing *p = context;
     const int64_t k = p->to->k;
     float *row = p->rows + team->thread * k;
-    const fth_share mine = fth_team_share(team, p->to->n, FTH_INT8_COLUMNS);
+    const fth_cpu_share mine = fth_team_share(team, p->to->n, FTH_INT8_COLUMNS);
     for (int64_t j = mine.begin; j < mine.end; j++) {
         for (int64_t l = 0; l < k; l++) row[l] = number(p->from, j, l);
         if (!p->path->pack_row(p->to, j, row)) atomic_store(p->fails, true);
@@ -52,7 +52,7 @@ static void pack_part(const fth_team *team, void *context) {
 }
 
 /* Notes the sizes of all maps; returns the bytes of all of them. */
-static int64_t find_maps(const fth_exec *ex, fth_packed *q, int64_t *widest) {
+static int64_t find_maps(const fth_exec *ex, fth_cpu_packed *q, int64_t *widest) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < ex->graph->n_ops; i++) {
         const fth_tensor *w = weights_of(ex, &ex->graph->op[i]);
@@ -67,7 +67,7 @@ static int64_t find_maps(const fth_exec *ex, fth_packed *q, int64_t *widest) {
 }
 
 /* The maps that find_maps has found, one behind the other. False: not all can be held well. */
-static fth_err pack_maps(fth_exec *ex, fth_packed *q, int64_t widest, bool *well) {
+static fth_err pack_maps(fth_exec *ex, fth_cpu_packed *q, int64_t widest, bool *well) {
     fth_cpu *cpu = (fth_cpu *)ex->device;
     float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads + 1));
     if (!rows) return no_memory();
@@ -86,7 +86,7 @@ static fth_err pack_maps(fth_exec *ex, fth_packed *q, int64_t widest, bool *well
 }
 
 /* Joins every map with the one that the program reads next; after the last comes the first. */
-static void join_maps(const fth_exec *ex, fth_packed *q) {
+static void join_maps(const fth_exec *ex, fth_cpu_packed *q) {
     const fth_int8 *next = NULL;
     for (int twice = 0; twice < 2; twice++)
         for (int32_t i = ex->graph->n_ops - 1; i >= 0; i--) {
@@ -100,7 +100,7 @@ static void join_maps(const fth_exec *ex, fth_packed *q) {
 
 /* All maps in whole numbers. */
 static fth_err quantize(fth_exec *ex, const fth_int8_path *path, bool *well) {
-    fth_packed *q = ex->own = calloc(1, sizeof *q);
+    fth_cpu_packed *q = ex->own = calloc(1, sizeof *q);
     if (q) q->map = calloc((size_t)ex->graph->n_values, sizeof *q->map);
     if (!q || !q->map) return no_memory();
     q->path = path;
@@ -120,7 +120,7 @@ static fth_err quantize(fth_exec *ex, const fth_int8_path *path, bool *well) {
  * pairs. */
 typedef struct shape {
     const fth_cpu_table *table;
-    const fth_pairs_path *unit; /* NULL: the kernels' */
+    const fth_cpu_pairs_path *unit; /* NULL: the kernels' */
 } shape;
 
 /* The panels of one map. */
@@ -140,13 +140,13 @@ static int64_t panels_bytes(const fth_device *dev, const shape *s, const fth_ten
     const int64_t n = panels_of(s, w);
     if (!s->unit)
         return n * s->table->panel_columns * w->width * (int64_t)fth_dtype_size(dev->real);
-    return n * fth_pairs_panel(s->unit, w->width) * (int64_t)sizeof(uint16_t);
+    return n * fth_cpu_pairs_panel(s->unit, w->width) * (int64_t)sizeof(uint16_t);
 }
 
 /* Panels for vectors of pairs (pairs.h); what no weight fills is 0 already. */
-static void pack_pairs(const fth_pairs_path *path, const fth_tensor *w, fth_share panels,
+static void pack_pairs(const fth_cpu_pairs_path *path, const fth_tensor *w, fth_cpu_share panels,
                        uint16_t *to) {
-    const int64_t size = fth_pairs_panel(path, w->width);
+    const int64_t size = fth_cpu_pairs_panel(path, w->width);
     const int64_t begin = panels.begin * FTH_PAIRS_COLUMNS, end = panels.end * FTH_PAIRS_COLUMNS;
     for (int64_t j = begin; j < end && j < w->rows; j++) {
         const uint16_t *from = (const uint16_t *)w->data + j * w->ld;
@@ -158,7 +158,7 @@ static void pack_pairs(const fth_pairs_path *path, const fth_tensor *w, fth_shar
 
 static void panels_part(const fth_team *team, void *context) {
     paneling *p = context;
-    const fth_share mine = fth_team_share(team, panels_of(&p->shape, &p->from), 1);
+    const fth_cpu_share mine = fth_team_share(team, panels_of(&p->shape, &p->from), 1);
     if (p->parameters) {
         const fth_arenas all = {
             .n = p->from.rows * p->from.width, .master = p->parameters, .weights = p->from.data};
@@ -167,14 +167,14 @@ static void panels_part(const fth_team *team, void *context) {
     }
     if (!p->shape.unit)
         p->shape.table->pack_panels(&p->from, mine, p->to);
-    else if (fth_pairs_on_tiles(p->shape.unit))
+    else if (fth_cpu_pairs_on_tiles(p->shape.unit))
         p->shape.table->pack_tiles(&p->from, mine, p->to);
     else
         pack_pairs(p->shape.unit, &p->from, mine, p->to);
 }
 
 /* Bytes of the panels of all maps, those that two operations read counted once. */
-static int64_t all_panels_bytes(const fth_exec *ex, const shape *s, fth_packed *q) {
+static int64_t all_panels_bytes(const fth_exec *ex, const shape *s, fth_cpu_packed *q) {
     const fth_graph *g = ex->graph;
     int64_t bytes = 0;
     for (int32_t i = 0; i < g->n_ops; i++) {
@@ -206,7 +206,7 @@ static fth_err pack_map(fth_cpu *cpu, const shape *s, const fth_tensor *w, void 
 static fth_err pack_panels(fth_exec *ex) {
     fth_cpu *cpu = (fth_cpu *)ex->device;
     const fth_graph *g = ex->graph;
-    fth_packed *q = ex->own = calloc(1, sizeof *q);
+    fth_cpu_packed *q = ex->own = calloc(1, sizeof *q);
     if (q) q->panels = calloc((size_t)g->n_values, sizeof *q->panels);
     if (!q || !q->panels) return no_memory();
     q->unit = cpu->pairs;
@@ -246,12 +246,12 @@ static bool has_rows(const fth_exec *ex, int64_t n) {
 
 /* Floats in fixed point, where there are tiles for it and rows enough to fill them. */
 static fth_err pack_digits(fth_exec *ex, bool *done) {
-    const fth_pairs_path *tiles = ((const fth_cpu *)ex->device)->parts;
+    const fth_cpu_pairs_path *tiles = ((const fth_cpu *)ex->device)->parts;
     const fth_digits_path *digits = tiles ? fth_digits_path_named(tiles->name) : NULL;
     *done = false;
     if (!digits || !has_rows(ex, FTH_DIGITS_ROWS)) return FTH_OK;
     FTH_TRY(quantize(ex, &digits->weights, done));
-    ((fth_packed *)ex->own)->digits = digits;
+    ((fth_cpu_packed *)ex->own)->digits = digits;
     if (!*done) fth_cpu_unpack(ex);
     return FTH_OK;
 }
@@ -274,7 +274,7 @@ fth_err fth_cpu_pack(fth_exec *ex) {
 }
 
 void fth_cpu_unpack(fth_exec *ex) {
-    fth_packed *q = ex->own;
+    fth_cpu_packed *q = ex->own;
     if (!q) return;
     if (q->data) fth_cpu_release(ex->device, q->data);
     free(q->map);

@@ -18,14 +18,15 @@ enum { FTH_PANEL_ROWS = 192 };
 enum { FTH_DIGITS_ROWS = 12 };
 
 /* What fth_exec.own is in a program with packed weights. */
-typedef struct fth_packed {
+typedef struct fth_cpu_packed {
     const fth_int8_path *path;     /* of weights in whole numbers; NULL: panels */
     const fth_digits_path *digits; /* the same where they have digits; else NULL */
     fth_int8 *map;                 /* [n_values] such weights; n is 0 for all other values */
     void **panels;                 /* [n_values] the panels of weights; NULL for all other values */
-    const fth_pairs_path *unit;    /* that they were packed for; NULL: the kernels' multiply-adds */
-    void *data;                    /* of all of them */
-} fth_packed;
+    const fth_cpu_pairs_path
+        *unit;  /* that they were packed for; NULL: the kernels' multiply-adds */
+    void *data; /* of all of them */
+} fth_cpu_packed;
 
 /* Packs what the device and the program ask for, if anything. */
 fth_err fth_cpu_pack(fth_exec *ex);
@@ -36,23 +37,23 @@ void fth_cpu_unpack(fth_exec *ex);
 fth_err fth_cpu_pack_whole(fth_exec *ex, bool few_rows);
 
 /* The 8-bit weights and the panels of a value; NULL: it has none. */
-static inline const fth_int8 *fth_packed_int8(const fth_exec *ex, fth_val w) {
-    const fth_packed *p = ex->own;
+static inline const fth_int8 *fth_cpu_packed_int8(const fth_exec *ex, fth_val w) {
+    const fth_cpu_packed *p = ex->own;
     return p && p->map && p->map[w].n ? &p->map[w] : NULL;
 }
 
-static inline const fth_digits_path *fth_packed_digits(const fth_exec *ex) {
-    const fth_packed *p = ex->own;
+static inline const fth_digits_path *fth_cpu_packed_digits(const fth_exec *ex) {
+    const fth_cpu_packed *p = ex->own;
     return p ? p->digits : NULL;
 }
 
-static inline const void *fth_packed_panels(const fth_exec *ex, fth_val w) {
-    const fth_packed *p = ex->own;
+static inline const void *fth_cpu_packed_panels(const fth_exec *ex, fth_val w) {
+    const fth_cpu_packed *p = ex->own;
     return p && p->panels ? p->panels[w] : NULL;
 }
 
-static inline const fth_pairs_path *fth_packed_unit(const fth_exec *ex) {
-    const fth_packed *p = ex->own;
+static inline const fth_cpu_pairs_path *fth_cpu_packed_unit(const fth_exec *ex) {
+    const fth_cpu_packed *p = ex->own;
     return p ? p->unit : NULL;
 }
 

@@ -186,7 +186,7 @@ static bool has_bf16(void) {
 
 enum { TILE_PAIRS = FTH_TILES_SIDE / 2 };
 
-static const fth_pairs_path paths[] = {
+static const fth_cpu_pairs_path paths[] = {
     {.name = "plain-bf16", .pairs = 1, .present = always, .product = plain_dots_product},
     {.name = "plain-amx",
      .pairs = TILE_PAIRS,
@@ -201,7 +201,7 @@ static const fth_pairs_path paths[] = {
 #endif
 };
 
-const fth_pairs_path *fth_pairs_path_named(const char *name) {
+const fth_cpu_pairs_path *fth_cpu_pairs_path_named(const char *name) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (strcmp(name, paths[i].name) == 0) return paths[i].present() ? &paths[i] : NULL;
     return NULL;

@@ -14,7 +14,7 @@ enum {
 
 /* What becomes of the sums of a product on vectors. Everything begins at the first row and column of the
  * panel's C; ld: numbers from row to row. */
-typedef struct fth_pairs_end {
+typedef struct fth_cpu_pairs_end {
     const float *floats; /* added; a bias has ld 0. NULL: nothing */
     int64_t ld_floats;
     const uint16_t *addend; /* bf16, added; NULL: nothing */
@@ -25,48 +25,48 @@ typedef struct fth_pairs_end {
     float *full;       /* C as floats, or */
     uint16_t *rounded; /* as bf16 */
     int64_t ld;
-} fth_pairs_end;
+} fth_cpu_pairs_end;
 
 /* Rows of A: [m][ld] numbers; turned: pairs along k of all rows side by side, [pairs][ld] numbers. */
-typedef struct fth_pairs_a {
+typedef struct fth_cpu_pairs_a {
     const uint16_t *first;
     int64_t ld;
     bool turned;
-} fth_pairs_a;
+} fth_cpu_pairs_a;
 
 /* On vectors: C[m] = A B and what follows, for one panel. */
-typedef void fth_pairs_product(int64_t m, fth_pairs_a a, const uint16_t *panel, int64_t pairs,
-                               const fth_pairs_end *end);
+typedef void fth_cpu_pairs_product(int64_t m, fth_cpu_pairs_a a, const uint16_t *panel,
+                                   int64_t pairs, const fth_cpu_pairs_end *end);
 
-typedef struct fth_pairs_path {
+typedef struct fth_cpu_pairs_path {
     const char *name;
     int64_t pairs; /* those of a panel are a multiple of this */
     bool (*present)(void);
-    fth_pairs_product *product; /* NULL: tiles */
+    fth_cpu_pairs_product *product; /* NULL: tiles */
     struct {
         void (*begin)(void); /* gives a thread its tiles */
         fth_tiles_product *product;
         void (*end)(void);
         bool (*crowded)(int64_t multiplications); /* few tiles should be used; NULL: never */
     } tiles;
-} fth_pairs_path;
+} fth_cpu_pairs_path;
 
 /* Whether a path, if any, multiplies tiles. */
-static inline bool fth_pairs_on_tiles(const fth_pairs_path *path) {
+static inline bool fth_cpu_pairs_on_tiles(const fth_cpu_pairs_path *path) {
     return path && !path->product;
 }
 
 /* A path by name: "avx512-bf16", "amx", or their twins "plain-bf16", "plain-amx". NULL: there is no
  * such path, or the machine lacks its unit. */
-const fth_pairs_path *fth_pairs_path_named(const char *name);
+const fth_cpu_pairs_path *fth_cpu_pairs_path_named(const char *name);
 
 /* Pairs of a panel of depth k, filled up to what a path takes, and numbers of such a panel. */
-static inline int64_t fth_pairs_of(const fth_pairs_path *path, int64_t k) {
+static inline int64_t fth_text_pairs_of(const fth_cpu_pairs_path *path, int64_t k) {
     return ((k + 1) / 2 + path->pairs - 1) / path->pairs * path->pairs;
 }
 
-static inline int64_t fth_pairs_panel(const fth_pairs_path *path, int64_t k) {
-    return fth_pairs_of(path, k) * 2 * FTH_PAIRS_COLUMNS;
+static inline int64_t fth_cpu_pairs_panel(const fth_cpu_pairs_path *path, int64_t k) {
+    return fth_text_pairs_of(path, k) * 2 * FTH_PAIRS_COLUMNS;
 }
 
 /* How numbers lie in a panel, neighbours along k side by side. Vectors: [pairs][FTH_PAIRS_COLUMNS][2]. Tiles:

@@ -10,7 +10,7 @@ enum { NAME(HIGH) = 6, NAME(WIDE) = 4 }; /* rows and vectors of a tile: 24 of 32
 #define INLINE ON static inline __attribute__((always_inline))
 
 /* Asks for what the end of a tile reads and writes. */
-INLINE void NAME(ask)(const int high, const fth_pairs_end *e, int64_t row) {
+INLINE void NAME(ask)(const int high, const fth_cpu_pairs_end *e, int64_t row) {
 #pragma GCC unroll 6
     for (int i = 0; i < high; i++) {
         if (e->addend) __builtin_prefetch(e->addend + (row + i) * e->ld_addend);
@@ -23,7 +23,7 @@ INLINE void NAME(ask)(const int high, const fth_pairs_end *e, int64_t row) {
 }
 
 /* A tile's rows from `row` on. */
-INLINE void NAME(end)(const int high, vf sum[NAME(HIGH)][NAME(WIDE)], const fth_pairs_end *e,
+INLINE void NAME(end)(const int high, vf sum[NAME(HIGH)][NAME(WIDE)], const fth_cpu_pairs_end *e,
                       int64_t row) {
 #pragma GCC unroll 6
     for (int i = 0; i < high; i++) {
@@ -44,8 +44,8 @@ INLINE void NAME(end)(const int high, vf sum[NAME(HIGH)][NAME(WIDE)], const fth_
     }
 }
 
-INLINE void NAME(tile)(const int high, const bool turned, fth_pairs_a a, const uint16_t *panel,
-                       int64_t pairs, const fth_pairs_end *e, int64_t row) {
+INLINE void NAME(tile)(const int high, const bool turned, fth_cpu_pairs_a a, const uint16_t *panel,
+                       int64_t pairs, const fth_cpu_pairs_end *e, int64_t row) {
     vf sum[NAME(HIGH)][NAME(WIDE)];
 #pragma GCC unroll 6
     for (int i = 0; i < high; i++)
@@ -76,8 +76,8 @@ INLINE void NAME(tile)(const int high, const bool turned, fth_pairs_a a, const u
             NAME(tile)(n, false, a, panel, pairs, e, i);                                           \
         break;
 
-ON static void NAME(product)(int64_t m, fth_pairs_a a, const uint16_t *panel, int64_t pairs,
-                             const fth_pairs_end *e) {
+ON static void NAME(product)(int64_t m, fth_cpu_pairs_a a, const uint16_t *panel, int64_t pairs,
+                             const fth_cpu_pairs_end *e) {
     const int64_t tiles = (m + NAME(HIGH) - 1) / NAME(HIGH);
     for (int64_t t = 0; t < tiles; t++) { /* of nearly the same height */
         const int64_t i = m * t / tiles;

@@ -174,15 +174,15 @@ static const struct unit {
 #endif
 };
 
-const char *fth_unit_name(fth_unit unit) {
+const char *fth_cpu_unit_name(fth_cpu_unit unit) {
     return units[unit].name;
 }
 
-const char *fth_unit_numbers(fth_unit unit) {
+const char *fth_cpu_unit_numbers(fth_cpu_unit unit) {
     return units[unit].numbers;
 }
 
-bool fth_unit_present(fth_unit unit) {
+bool fth_cpu_unit_present(fth_cpu_unit unit) {
     return units[unit].present && units[unit].present();
 }
 
@@ -213,21 +213,21 @@ static void loop_part(const fth_team *team, void *context) {
 
 /* Rounds per second of all threads. A thread's time on its core is what counts, so that other work on
  * the machine does not make the units look slower. */
-static double rate_of(timing *t, fth_pool *pool, int threads) {
+static double rate_of(timing *t, fth_cpu_pool *pool, int threads) {
     fth_pool_run(pool, loop_part, t);
     double rate = 0;
     for (int i = 0; i < threads; i++) rate += (double)t->rounds / t->seconds[i];
     return rate;
 }
 
-fth_err fth_unit_peak(fth_unit unit, int threads, double *out) {
+fth_err fth_cpu_unit_peak(fth_cpu_unit unit, int threads, double *out) {
     enum {
         TRIES = 60
     }; /* neighbours on a host can take a part of the units for a tenth of a second */
     const double wanted = 2e-3; /* seconds of a try */
     if (threads > MAX_THREADS)
         return fth_fail(FTH_USAGE, "--threads %d: at most %d here", threads, MAX_THREADS);
-    fth_pool *pool;
+    fth_cpu_pool *pool;
     FTH_TRY(fth_pool_new(threads, &pool));
     timing t = {.loop = units[unit].loop, .rounds = 1000};
     while (rate_of(&t, pool, threads) * wanted > (double)(t.rounds * threads)) t.rounds *= 2;
@@ -241,9 +241,9 @@ fth_err fth_unit_peak(fth_unit unit, int threads, double *out) {
     return FTH_OK;
 }
 
-bool fth_unit_outruns(fth_unit unit, fth_unit other) {
+bool fth_cpu_unit_outruns(fth_cpu_unit unit, fth_cpu_unit other) {
     enum { TRIES = 12, ROUNDS = 2000 };
-    const fth_unit both[2] = {unit, other};
+    const fth_cpu_unit both[2] = {unit, other};
     double least[2] = {INFINITY, INFINITY}; /* seconds for an operation */
     volatile float sink;                    /* so that the loops are not left out */
     for (int i = 0; i < 2 * TRIES; i++) {   /* in turn: what disturbs one disturbs the other */

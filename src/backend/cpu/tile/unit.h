@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-typedef enum fth_unit {
+typedef enum fth_cpu_unit {
     FTH_UNIT_PLAIN, /* multiply and add, four floats a vector or whatever the compiler makes of it */
     FTH_UNIT_AVX2,  /* fused multiply-add of 8 floats */
     FTH_UNIT_AVX512,   /* of 16 floats */
@@ -17,26 +17,26 @@ typedef enum fth_unit {
     FTH_UNIT_AMX,      /* products of 16 x 32 tiles of bf16 */
     FTH_UNIT_AMX_INT8, /* of 16 x 64 tiles of bytes */
     FTH_N_UNITS
-} fth_unit;
+} fth_cpu_unit;
 
-const char *fth_unit_name(fth_unit unit);
+const char *fth_cpu_unit_name(fth_cpu_unit unit);
 
 /* What the unit multiplies: "fp32", "bf16" or "int8". */
-const char *fth_unit_numbers(fth_unit unit);
+const char *fth_cpu_unit_numbers(fth_cpu_unit unit);
 
 /* Tiles are tried in a process of their own: on some virtual machines the processor says that it has
  * them and dies of them, on others it hides their description and they work. */
-bool fth_unit_present(fth_unit unit);
+bool fth_cpu_unit_present(fth_cpu_unit unit);
 
 /* VNNI on vectors of 32 bytes: gcc's __builtin_cpu_supports does not know it everywhere. */
 bool fth_has_avx_vnni(void);
 
 /* Operations per second (a multiplication and an addition are two) of all threads together, from
  * loops that touch registers alone; the best of several short tries. */
-fth_err fth_unit_peak(fth_unit unit, int threads, double *out);
+fth_err fth_cpu_unit_peak(fth_cpu_unit unit, int threads, double *out);
 
 /* Whether a unit does more operations in a moment than another, both present: by a fraction of a
  * millisecond of such loops on this thread. */
-bool fth_unit_outruns(fth_unit unit, fth_unit other);
+bool fth_cpu_unit_outruns(fth_cpu_unit unit, fth_cpu_unit other);
 
 #endif

@@ -126,8 +126,8 @@ bool fth_cuda_attention_sums(const fth_exec *ex, const fth_cuda_program *p, cons
     fth_cuda_call call = {};
     call.ex = ex, call.op = op, call.batch = &p->batch;
     attention_shape s;
-    /* where gradients of weights run aside, these sums cost nothing there */
-    return !fth_cuda_has_aside(p) && is_fast_bwd(&call, &s) && has_wgmma(&s);
+    /* where gradients of weights run on the side stream, these sums cost nothing there */
+    return !fth_cuda_has_side_stream(p) && is_fast_bwd(&call, &s) && has_wgmma(&s);
 }
 
 int64_t fth_cuda_attention_sums_elements(const fth_device *dev, int64_t q_rows, int64_t k_rows,

@@ -10,8 +10,8 @@ struct range {
 
 /* The rows of the other side that belong to a row: keys that a query sees, or queries that see a key
  * (`ahead`). Both ends grow with the row. */
-range partners_of(const fth_cuda_rows *mine, const fth_cuda_rows *other, bool causal, bool ahead,
-                  int32_t row) {
+range seen_rows(const fth_cuda_rows *mine, const fth_cuda_rows *other, bool causal, bool ahead,
+                int32_t row) {
     const int32_t sentence = mine->sentence[row];
     range r = {other->offsets[sentence], other->offsets[sentence + 1]};
     if (causal && ahead) r.begin = row;
@@ -35,8 +35,8 @@ fth_cuda_tile tile_at(const fth_cuda_rows *mine, const fth_cuda_rows *other, boo
     t.row = t.row_end = row;
     if (row >= mine->rows) return t;
     t.row_end = std::min(row + FTH_CUDA_TILE, mine->rows);
-    const range low = partners_of(mine, other, causal, ahead, row);
-    const range high = partners_of(mine, other, causal, ahead, t.row_end - 1);
+    const range low = seen_rows(mine, other, causal, ahead, row);
+    const range high = seen_rows(mine, other, causal, ahead, t.row_end - 1);
     t.begin = low.begin, t.end = high.end;
     if (t.row_end - row == FTH_CUDA_TILE) t.all_begin = high.begin, t.all_end = low.end;
     if (mine->sentence[row] == mine->sentence[t.row_end - 1]) t.flags = FTH_CUDA_ONE_SENTENCE;

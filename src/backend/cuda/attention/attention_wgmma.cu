@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
         const int2 all_see = make_int2(about->all_begin, about->all_end);
         const bf16 *q_now = q + round % 2 * TILE_SIZE;
         int2 seen[2];
-        partners_of<false>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
+        seen_rows<false>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
         float o[TILE / 8][4] = {};
         running r = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}};
         int key = now.begin;

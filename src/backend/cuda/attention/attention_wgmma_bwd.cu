@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
         const int slot = round % 2;
         bf16 *q_now = q + slot * TILE_SIZE, *do_now = d_o + slot * TILE_SIZE;
         query_rows r;
-        partners_of<false>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, r.seen);
+        seen_rows<false>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, r.seen);
         float dq[TILE / 8][4] = {};
         int key = now.begin;
         do { /* one step even where nothing is seen */
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
         const int slot = round % 2;
         bf16 *k_now = k + slot * TILE_SIZE, *v_now = v + slot * TILE_SIZE;
         int2 seen[2];
-        partners_of<true>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
+        seen_rows<true>(s, now, about->flags & FTH_CUDA_ONE_SENTENCE, now.row + mine, seen);
         float dk[TILE / 8][4] = {}, dv[TILE / 8][4] = {};
         int query = now.begin;
         do { /* one step even where nobody sees it */
@@ -404,7 +404,7 @@ fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_sha
     const int32_t q_tiles = fth_cuda_n_tiles((int32_t)q_rows);
     const int32_t k_tiles = fth_cuda_n_tiles((int32_t)k_rows);
     const int64_t query_blocks = tile_blocks(c->gpu, q_tiles, s->heads, QUERY_BLOCKS);
-    const fth_op *dw = fth_cuda_partner(c);
+    const fth_op *dw = fth_cuda_bias_made_by(c);
     finish_args f = {};
     if (dw)
         f = sums_of(c, dw, &a, query_blocks + tile_blocks(c->gpu, k_tiles, s->heads, KEY_BLOCKS));

@@ -1,5 +1,5 @@
 /* block_sums.cu: adding up sums of columns (block_sums.cuh). While a program is captured, operations that do not end
- * aside put it off until FTH_CUDA_LATE of them have come: by itself it takes as long to begin and end as to
+ * on the side stream put it off until FTH_CUDA_LATE of them have come: by itself it takes as long to begin and end as to
  * add. */
 #include "backend/cuda/join/block_sums.cuh"
 
@@ -56,14 +56,14 @@ fth_err add_columns(const finish_args *of, int n, int quantities, cudaStream_t s
     return fth_cuda_launched();
 }
 
-/* At once, aside of what follows. */
+/* At once, on the side stream beside what follows. */
 fth_err finish(const fth_cuda_call *c, const finish_args &f, bool learned) {
     bool columns = false, scalars = false;
     for (int q = 0; q < QUANTITIES; q++) {
         columns = columns || (f.grad[q] && !f.scalar[q]);
         scalars = scalars || f.scalar[q];
     }
-    FTH_TRY(fth_cuda_turn_aside(c));
+    FTH_TRY(fth_cuda_fork_side_stream(c));
     if (columns) FTH_TRY(add_columns(&f, 1, learned ? QUANTITIES : BRANCH + 1, c->later));
     if (!scalars) return FTH_OK;
     finish_scalars<<<QUANTITIES, SCALAR_THREADS, 0, c->later>>>(f);
@@ -95,11 +95,12 @@ bool shares_gradients(const finish_args &a, const finish_args &b) {
 
 /* Elements of the parts of an operation that may put them off. */
 int64_t elements_of(const fth_exec *ex, const fth_cuda_program *p, const fth_op *op) {
-    const bool join = fth_is_join_bwd(op) && !fth_join_is_learned(op) && !fth_cuda_has_aside(p);
+    const bool join =
+        fth_is_join_bwd(op) && !fth_join_is_learned(op) && !fth_cuda_has_side_stream(p);
     if (join)
         return fth_cuda_join_bwd_scratch(ex->device, ex->graph, op, ex->capacity) /
                (int64_t)sizeof(float);
-    if (op->kind == FTH_KIND_attention_bwd && p->partner[op - ex->graph->op] >= 0)
+    if (op->kind == FTH_KIND_attention_bwd && p->bias_maker[op - ex->graph->op] >= 0)
         return fth_cuda_attention_sums_elements(ex->device, fth_arg(ex, op->in[ATT_BWD_Q])->rows,
                                                 fth_arg(ex, op->in[ATT_BWD_K])->rows,
                                                 op->u.attention.heads);

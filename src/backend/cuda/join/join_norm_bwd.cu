@@ -191,7 +191,7 @@ template <class T> bwd_args<T> arguments(const fth_cuda_call *c) {
 /* The output that the linear operation behind it differentiates through, whose bias this operation
  * sums up on the way; NULL: it has none. */
 template <class T> const fth_tensor *branch_of(const fth_cuda_call *c, bwd_args<T> *a) {
-    const fth_op *dw = fth_cuda_partner(c);
+    const fth_op *dw = fth_cuda_bias_made_by(c);
     if (!dw) return nullptr;
     while (c->op->out[JOIN_BWD_DX + a->branch] != dw->in[LINEAR_DW_DY]) a->branch++;
     return fth_arg(c->ex, dw->out[LINEAR_DW_DB]);

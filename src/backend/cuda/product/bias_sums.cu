@@ -66,12 +66,12 @@ static void find_first_columns(const fth_graph *g, int32_t *maker) {
         }
 }
 
-fth_err fth_cuda_find_partners(const fth_exec *ex, fth_cuda_program *p) {
+fth_err fth_cuda_find_bias_makers(const fth_exec *ex, fth_cuda_program *p) {
     const fth_graph *g = ex->graph;
     int64_t *offsets = (int64_t *)malloc(sizeof *offsets * ((size_t)g->n_ops + 1));
     int32_t *found = (int32_t *)malloc(sizeof *found * ((size_t)g->n_ops + 1));
     int32_t *first_columns = (int32_t *)malloc(sizeof *first_columns * (size_t)g->n_values);
-    p->partner = found; /* the program's, freed with it */
+    p->bias_maker = found; /* the program's, freed with it */
     if (!offsets || !found || !first_columns) {
         free(offsets);
         free(first_columns);
@@ -95,8 +95,8 @@ fth_err fth_cuda_find_partners(const fth_exec *ex, fth_cuda_program *p) {
     return FTH_OK;
 }
 
-const fth_op *fth_cuda_partner(const fth_cuda_call *c) {
+const fth_op *fth_cuda_bias_made_by(const fth_cuda_call *c) {
     const fth_op *all = c->ex->graph->op;
-    const int32_t other = c->program->partner[c->op - all];
+    const int32_t other = c->program->bias_maker[c->op - all];
     return other < 0 ? nullptr : &all[other];
 }

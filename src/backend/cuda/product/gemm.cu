@@ -196,7 +196,7 @@ static fth_err multiply_plainly(const fth_cuda_call *c, const fth_cuda_gemm *g) 
 cublasStatus_t fth_cuda_product_run(const fth_cuda_call *c, const fth_cuda_gemm *g,
                                     const fth_cuda_product *p, void *d) {
     const float one = 1.0f, beta = g->c ? 1.0f : 0.0f;
-    void *counter = fth_cuda_cleared_take(&c->program->cleared, p->workspace);
+    void *counter = fth_cuda_counters_take(&c->program->gemm_counters, p->workspace);
     return cublasLtMatmul(c->gpu->blas, p->desc, &one, g->b, p->a, g->a, p->b, &beta,
                           g->c ? g->c : d, p->c, d, p->d, &p->algo,
                           counter ? counter : c->workspace,

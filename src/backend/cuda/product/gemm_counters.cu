@@ -8,23 +8,23 @@
 
 enum { COUNTER = 256 }; /* bytes of one, and how workspaces are aligned */
 
-fth_err fth_cuda_cleared_init(fth_cuda_cleared *c, int32_t capacity) {
+fth_err fth_cuda_counters_init(fth_cuda_counters *c, int32_t capacity) {
     CUDA_TRY(cudaMalloc(&c->memory, (size_t)capacity * COUNTER), "memory for counters");
     c->capacity = capacity;
     return FTH_OK;
 }
 
-void fth_cuda_cleared_fini(fth_cuda_cleared *c) {
+void fth_cuda_counters_fini(fth_cuda_counters *c) {
     cudaFree(c->memory);
     *c = {};
 }
 
-void *fth_cuda_cleared_take(fth_cuda_cleared *c, size_t bytes) {
+void *fth_cuda_counters_take(fth_cuda_counters *c, size_t bytes) {
     if (bytes == 0 || bytes >= COUNTER || c->used == c->capacity) return nullptr;
     return c->memory + (size_t)c->used++ * COUNTER;
 }
 
-fth_err fth_cuda_cleared_begin(const fth_cuda_cleared *c, int32_t n, cudaStream_t stream) {
+fth_err fth_cuda_counters_begin(const fth_cuda_counters *c, int32_t n, cudaStream_t stream) {
     if (n > c->capacity - c->used) n = c->capacity - c->used;
     CUDA_TRY(cudaMemsetAsync(c->memory + (size_t)c->used * COUNTER, 0, (size_t)n * COUNTER, stream),
              "clearing counters");
@@ -32,7 +32,7 @@ fth_err fth_cuda_cleared_begin(const fth_cuda_cleared *c, int32_t n, cudaStream_
 }
 
 /* Whether a node does nothing but clear one counter. */
-static bool clears_one(const fth_cuda_cleared *c, cudaGraphNode_t node) {
+static bool clears_one(const fth_cuda_counters *c, cudaGraphNode_t node) {
     cudaGraphNodeType type;
     cudaMemsetParams m;
     if (cudaGraphNodeGetType(node, &type) || type != cudaGraphNodeTypeMemset) return false;
@@ -76,7 +76,7 @@ static cudaError_t take_out(cudaGraph_t graph, cudaGraphNode_t node) {
     return err ? err : cudaGraphDestroyNode(node);
 }
 
-fth_err fth_cuda_cleared_end(const fth_cuda_cleared *c, cudaGraph_t graph) {
+fth_err fth_cuda_counters_end(const fth_cuda_counters *c, cudaGraph_t graph) {
     size_t n = 0;
     CUDA_TRY(cudaGraphGetNodes(graph, nullptr, &n), "looking through a graph");
     cudaGraphNode_t *node = (cudaGraphNode_t *)malloc(sizeof *node * (n + 1));

@@ -50,16 +50,16 @@ __global__ void __launch_bounds__(COMPARE_THREADS)
 /* A graph of LAUNCHES launches with p's algorithm into `to`; NULL if it cannot. */
 cudaGraphExec_t graph_of(const fth_cuda_call *c, const fth_cuda_gemm *g, const fth_cuda_product *p,
                          void *to) {
-    fth_cuda_cleared *cleared = &c->program->cleared;
-    const int32_t used = cleared->used;
+    fth_cuda_counters *counters = &c->program->gemm_counters;
+    const int32_t used = counters->used;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;
     if (cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal)) return nullptr;
-    bool ok = fth_cuda_cleared_begin(cleared, LAUNCHES, c->stream) == FTH_OK;
+    bool ok = fth_cuda_counters_begin(counters, LAUNCHES, c->stream) == FTH_OK;
     for (int i = 0; i < LAUNCHES && ok; i++) ok = !fth_cuda_product_run(c, g, p, to);
-    cleared->used = used;
+    counters->used = used;
     ok = cudaStreamEndCapture(c->stream, &graph) == cudaSuccess && ok &&
-         fth_cuda_cleared_end(cleared, graph) == FTH_OK &&
+         fth_cuda_counters_end(counters, graph) == FTH_OK &&
          cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
     if (graph) cudaGraphDestroy(graph);
     return ok ? exec : nullptr;

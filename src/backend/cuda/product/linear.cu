@@ -37,7 +37,7 @@ fth_err fth_cuda_linear(const fth_cuda_call *c) {
 
 fth_err fth_cuda_linear_dx(const fth_cuda_call *c) {
     if (fth_cuda_is_joined(c)) return FTH_OK;
-    const fth_op *dw = fth_cuda_partner(c);
+    const fth_op *dw = fth_cuda_bias_made_by(c);
     float *db = dw ? (float *)fth_arg(c->ex, dw->out[LINEAR_DW_DB])->data : nullptr;
     if (fth_cuda_can_slope(c)) return fth_cuda_linear_slope(c, db);
     const fth_tensor *dy = in_of(c, LINEAR_DX_DY), *w = in_of(c, LINEAR_DX_W);
@@ -68,7 +68,7 @@ fth_err fth_cuda_linear_dw(const fth_cuda_call *c) {
     g.d = dw->data, g.ldd = dw->ld;
     if (fth_adds_to(c->ex, c->op->out[LINEAR_DW_DW])) g.c = g.d, g.ldc = g.ldd;
     FTH_TRY(fth_cuda_multiply(c, &g));
-    return db && !fth_cuda_partner(c) ? fth_cuda_column_sum(c, dy, (float *)db->data) : FTH_OK;
+    return db && !fth_cuda_bias_made_by(c) ? fth_cuda_column_sum(c, dy, (float *)db->data) : FTH_OK;
 }
 
 int64_t fth_cuda_linear_dx_scratch(const fth_device *, const fth_graph *g, const fth_op *op,

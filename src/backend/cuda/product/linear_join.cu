@@ -71,12 +71,13 @@ static void count_readers(const fth_graph *g, int32_t *readers) {
 }
 
 /* Whether the bias's gradient that a join sums up is that of x, and not of the branch. */
-static bool sums_x(const fth_graph *g, int32_t partner, const fth_op *op) {
-    return op->kind == FTH_KIND_join_norm_bwd && partner >= 0 && op->out[JOIN_BWD_DF] &&
-           g->op[partner].in[LINEAR_DW_DY] != op->out[JOIN_BWD_DF];
+static bool sums_x(const fth_graph *g, int32_t bias_maker, const fth_op *op) {
+    return op->kind == FTH_KIND_join_norm_bwd && bias_maker >= 0 && op->out[JOIN_BWD_DF] &&
+           g->op[bias_maker].in[LINEAR_DW_DY] != op->out[JOIN_BWD_DF];
 }
 
-fth_err fth_cuda_find_joined(const fth_exec *ex, const int32_t *partner, fth_cuda_joined **joined) {
+fth_err fth_cuda_find_joined(const fth_exec *ex, const int32_t *bias_maker,
+                             fth_cuda_joined **joined) {
     const fth_graph *g = ex->graph;
     fth_cuda_joined *found = (fth_cuda_joined *)malloc(sizeof *found * ((size_t)g->n_ops + 1));
     int32_t *readers = (int32_t *)calloc((size_t)g->n_values + 1, sizeof *readers);
@@ -90,7 +91,7 @@ fth_err fth_cuda_find_joined(const fth_exec *ex, const int32_t *partner, fth_cud
         found[j] = {-1, false};
         const int32_t i = fth_joined_product(g, j);
         if (i < 0 || !fth_cuda_has_wgmma() || !can_join(ex, &g->op[i], &g->op[j]) ||
-            sums_x(g, partner[j], &g->op[j]))
+            sums_x(g, bias_maker[j], &g->op[j]))
             continue;
         const fth_val v = g->op[i].out[0];
         found[i] = {j, false};

@@ -22,8 +22,9 @@ struct fth_linear_join {
     bool keeps;
 };
 
-/* Finds what is joined in a program: joined [n_ops]; partner: of bias_sums.cu. */
-fth_err fth_cuda_find_joined(const fth_exec *ex, const int32_t *partner, fth_cuda_joined **joined);
+/* Finds what is joined in a program: joined [n_ops]; bias_maker: of bias_sums.cu. */
+fth_err fth_cuda_find_joined(const fth_exec *ex, const int32_t *bias_maker,
+                             fth_cuda_joined **joined);
 bool fth_cuda_is_joined(const fth_cuda_call *c);
 /* The product of a join. */
 fth_linear_join fth_cuda_product_of(const fth_cuda_call *c);

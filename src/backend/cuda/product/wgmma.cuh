@@ -352,8 +352,8 @@ struct walk {
 /* What a thread's two rows have to do with the other side: the keys that they see, or the queries that
  * see them (AHEAD). one: the tile is of one sentence; row: of the first, the other is 8 below. */
 template <bool AHEAD>
-__device__ __forceinline__ void partners_of(const attention_shape &s, const place &p, bool one,
-                                            int row, int2 seen[2]) {
+__device__ __forceinline__ void seen_rows(const attention_shape &s, const place &p, bool one,
+                                          int row, int2 seen[2]) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int r = row + h * 8;
