@@ -14,7 +14,7 @@ FTH_PART(band) {
     const fth_tensor *t = fth_arg(ex, op->out[BAND_Y]);
     const fth_tensor *table = fth_arg(ex, op->in[BAND_TABLE]);
     const rows y = rows_of(ex, op->out[BAND_Y]);
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const int64_t place = place_in_band(ex, op, row, table->rows);
         real *out = y.data + row * y.ld;
@@ -29,7 +29,7 @@ FTH_PART(band_bwd) {
     const int64_t size = fth_arg(ex, op->out[BAND_BWD_DTABLE])->rows;
     const rows dy = rows_of(ex, op->in[BAND_BWD_DY]);
     const full_rows dtable = full_of(ex, op->out[BAND_BWD_DTABLE]);
-    const fth_share columns = fth_team_share(team, t->width, 16);
+    const fth_cpu_share columns = fth_team_share(team, t->width, 16);
     for (int64_t row = 0; row < fth_rows_now(ex, t); row++) {
         const int64_t place = place_in_band(ex, op, row, size);
         if (place < 0) continue;
@@ -51,7 +51,7 @@ FTH_PART(log_words) {
     const fth_tensor *t = fth_arg(ex, op->out[LOG_WORDS_Y]);
     const rows y = rows_of(ex, op->out[LOG_WORDS_Y]), head = rows_of(ex, op->in[LOG_WORDS_HEAD]);
     const int32_t words = fth_arg(ex, op->in[LOG_WORDS_HEAD])->width - FTH_TAILS;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
         const real *z = head.data + row * head.ld;
         real *out = y.data + row * y.ld;

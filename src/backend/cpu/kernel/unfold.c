@@ -5,10 +5,10 @@
 #include <math.h>
 
 /* The steps of the sentence of a row, counted from the row's first one: [first, end). */
-static fth_share steps_of(const fth_exec *ex, int64_t row, int64_t per_row) {
+static fth_cpu_share steps_of(const fth_exec *ex, int64_t row, int64_t per_row) {
     const fth_packed_side *side = &ex->batch.side[FTH_SRC];
     const int64_t left = side->offsets[side->sentence[row] + 1] - row;
-    return (fth_share){-per_row * side->pos[row], per_row * left};
+    return (fth_cpu_share){-per_row * side->pos[row], per_row * left};
 }
 
 /* Steps lie end to end where the leading dimension is the width: then a step has its number alone. */
@@ -22,9 +22,9 @@ FTH_PART(unfold) {
     const rows x = rows_of(ex, op->in[UNFOLD_X]), y = rows_of(ex, op->out[UNFOLD_Y]);
     const int64_t per_row = op->u.unfold.per_row, first = op->u.unfold.first;
     const int64_t channels = t->width / FTH_KERNEL;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
-        const fth_share steps = steps_of(ex, row, per_row);
+        const fth_cpu_share steps = steps_of(ex, row, per_row);
         real *out = y.data + row * y.ld;
         for (int64_t k = 0; k < FTH_KERNEL; k++) {
             const int64_t step = first + k;
@@ -41,9 +41,9 @@ FTH_PART(unfold_bwd) {
     const rows dy = rows_of(ex, op->in[UNFOLD_BWD_DY]), dx = rows_of(ex, op->out[UNFOLD_BWD_DX]);
     const int64_t per_row = op->u.unfold.per_row, first = op->u.unfold.first;
     const int64_t channels = t->width / per_row;
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int64_t row = mine.begin; row < mine.end; row++) {
-        const fth_share steps = steps_of(ex, row, per_row);
+        const fth_cpu_share steps = steps_of(ex, row, per_row);
         for (int64_t s = 0; s < per_row; s++) {
             const real *reader[FTH_KERNEL]; /* rows that read this step, at their place k */
             int64_t n = 0;
@@ -74,7 +74,7 @@ static bool is_hidden(const fth_exec *ex, int64_t row, int part) {
 FTH_PART(glu) {
     const fth_tensor *t = fth_arg(ex, op->out[GLU_Y]);
     const rows y = rows_of(ex, op->out[GLU_Y]);
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int part = 0; part < 2 && op->in[GLU_X + part]; part++) {
         const rows x = rows_of(ex, op->in[GLU_X + part]);
         const int32_t width = fth_arg(ex, op->in[GLU_X + part])->width / 2;
@@ -91,7 +91,7 @@ FTH_PART(glu) {
 FTH_PART(glu_bwd) {
     const fth_tensor *t = fth_arg(ex, op->in[GLU_BWD_DY]);
     const rows dy = rows_of(ex, op->in[GLU_BWD_DY]);
-    const fth_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
+    const fth_cpu_share mine = fth_team_share(team, fth_rows_now(ex, t), 1);
     for (int part = 0; part < 2 && op->in[GLU_BWD_X + part]; part++) {
         const rows x = rows_of(ex, op->in[GLU_BWD_X + part]);
         const rows dx = rows_of(ex, op->out[GLU_BWD_DX + part]);
