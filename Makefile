@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda test-cpus test-malloc fuzz mutants demo demo-compare bench format lint clean
+.PHONY: all help test test-cuda test-cpus test-faults test-kills test-malloc test-threads test-valgrind fuzz mutants demo demo-compare bench format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -17,6 +17,9 @@ build/build.ninja: | packages-build
 
 build-asan/build.ninja: | packages-build
 	cmake -S . -B build-asan -G Ninja -DFATHOM_SANITIZE=ON $(CMAKE_FLAGS)
+
+build-races/build.ninja: | packages-build
+	cmake -S . -B build-races -G Ninja -DFATHOM_CUDA=OFF -DFATHOM_RACES=ON $(CMAKE_FLAGS)
 
 build-fuzz/build.ninja: | packages-fuzz
 	cmake -S . -B build-fuzz -G Ninja -DFATHOM_FUZZ=ON -DFATHOM_TESTS=OFF -DFATHOM_CUDA=OFF \
@@ -57,12 +60,26 @@ test-faults: packages-test ## every operation on files fails, or is the last one
 	cmake --build build --target fathom faulty_files
 	FATHOM_FAULTS=all sh test/test_faults.sh $$PWD/build/fathom
 
+test-kills: packages-test all ## 1,000 kills of training at random times
+	sh test/kills.sh $$PWD/build/fathom 1000
+
 test-cpus: ## tests of kernels on emulated processors: older x86-64, 64-bit ARM (three quarters of an hour)
 	scripts/test-cpus
 
 test-malloc: packages-test build/build.ninja ## memory that runs out, at every place in every verb (half an hour)
 	cmake --build build
 	SAMPLE=1000 sh test/test_malloc.sh $(CURDIR)/build/fathom
+
+# What several threads do at the same time: making batches ahead, cutting text, serving the page, decoding.
+RACES = test_data_batch test_data_prepare test_watch test_decode
+test-threads: packages-test build-races/build.ninja ## races between threads, by ThreadSanitizer
+	cmake --build build-races --target $(RACES)
+	OMP_NUM_THREADS=1 $(CTEST) --test-dir build-races -R "^($$(echo $(RACES) | tr ' ' '|'))$$"
+
+test-valgrind: build/build.ninja ## every verb at toy size under valgrind
+	@scripts/install-packages build valgrind
+	cmake --build build --target fathom
+	scripts/valgrind-verbs $(CURDIR)/build/fathom
 
 SECONDS ?= 60
 fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each
@@ -89,4 +106,4 @@ lint: packages-lint build/build.ninja ## clang-tidy and cppcheck
 	scripts/lint build
 
 clean: ## remove what was built
-	rm -rf build build-asan build-cuda build-arm64 build-fuzz build-mutants
+	rm -rf build build-asan build-cuda build-arm64 build-fuzz build-races build-mutants

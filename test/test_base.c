@@ -1,5 +1,6 @@
 /* links: base */
 /* Strings, files, UTF-8, counted random numbers, hashes, arenas. */
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -197,6 +198,29 @@ static void folders_come_and_go(void **state) {
 }
 
 /* What is held goes, what was dropped or was there before stays. */
+/* What a killed process left of a file goes when the file is written again, unless somebody still holds it. */
+static void abandoned_names_are_swept(void **state) {
+    (void)state;
+    assert_int_equal(chdir(folder), 0);
+    static const char *const names[] = {"page.tmp-1-0", "page.tmp-1-1", "page.tmp-x",
+                                        "pages.tmp-1-0"};
+    int fd[4];
+    for (int i = 0; i < 4; i++) fd[i] = open(names[i], O_WRONLY | O_CREAT, 0666);
+    assert_true(fth_unfinished_claim(fd[1], names[1]));
+    assert_int_equal(mkfifo("page.tmp-2-0", 0666), 0); /* not waited for */
+    assert_int_equal(fth_file_write("page", "x", 1), FTH_OK);
+    assert_false(fth_file_exists(names[0]));
+    for (int i = 1; i < 4; i++) assert_true(fth_file_exists(names[i]));
+    close(fd[1]);
+    assert_int_equal(fth_unfinished_sweep(".", NULL), FTH_OK);
+    assert_false(fth_file_exists(names[1]) || fth_file_exists(names[3]));
+    assert_false(fth_file_exists("page.tmp-2-0"));
+    assert_true(fth_file_exists(names[2]) && fth_file_exists("page"));
+    assert_false(fth_unfinished_claim(fd[0], names[0])); /* somebody was faster */
+    for (int i = 0; i < 4; i++)
+        if (i != 1) close(fd[i]);
+}
+
 static void temporary_names_go_on_a_signal(void **state) {
     (void)state;
     fth_new_dirs outer = {0}, inner = {0}, full = {0};
@@ -415,6 +439,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(devices_and_links_stay_what_they_are, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(folders_come_and_go, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(abandoned_names_are_swept, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(temporary_names_go_on_a_signal, make_folder, remove_folder),
         cmocka_unit_test(utf8_is_checked_strictly),
         cmocka_unit_test(philox_gives_the_known_answers),

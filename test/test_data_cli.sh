@@ -176,6 +176,26 @@ says err "no split 'test'"
 expect 2 "$fathom" data show other --first 1000
 says err '200 sentences'
 
+# BPE dropout: every copy has the same text and other tokens, the same whatever the threads, and none in the other splits
+for threads in 1 3; do
+    expect 0 "$fathom" prepare --train-text src --valid-text few.src --vocab-size 60 --bpe-dropout 0.3 --segmentations 3 \
+        --threads $threads --out "drop.$threads"
+done
+cmp drop.1/train.fds drop.3/train.fds
+expect 0 "$fathom" data show drop.1 --split train --count 6 --as text
+[ "$(sort -u out | wc -l)" -eq 2 ]
+expect 0 "$fathom" data show drop.1 --split train --count 3 --as ids
+[ "$(sort -u out | wc -l)" -eq 3 ]
+expect 0 "$fathom" prepare --train-text src --valid-text few.src --tokenizer drop.1/tokenizer.model --out plain.d
+cmp drop.1/valid.fds plain.d/valid.fds
+expect 0 "$fathom" prepare --train-text src --tokenizer drop.1/tokenizer.model --bpe-dropout 1e-300 --out same.d
+cmp same.d/train.fds plain.d/train.fds
+expect 2 "$fathom" prepare --train-text src --vocab-size 60 --model-type unigram --bpe-dropout 0.1 --out other.d
+says err 'BPE dropout needs a tokenizer of the model-type bpe'
+expect 2 "$fathom" prepare --train-text src --vocab-size 60 --segmentations 2 --out other.d
+says err '--segmentations 2: needs --bpe-dropout'
+rm -r drop.1 drop.3 plain.d same.d
+
 # a word that SentencePiece's training would die of
 { cat src; head -c 70000 /dev/zero | tr '\0' 'x'; echo; } >endless
 for type in bpe unigram; do

@@ -158,7 +158,7 @@ static void patches_are_in_reading_order(void **state) {
     const float picture[16] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17};
     const float wanted[16] = {0, 1, 4, 5, 10, 11, 14, 15, 2, 3, 6, 7, 12, 13, 16, 17};
     float patches[16];
-    fth_patches(picture, 2, 2, 4, 2, patches);
+    fth_cut_patches(picture, 2, 2, 4, 2, patches);
     assert_memory_equal(patches, wanted, sizeof wanted);
 }
 

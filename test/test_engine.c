@@ -15,6 +15,7 @@
 #include "close.h"
 #include "graph/op.h"
 #include "model_case.h"
+#include "train/sum.h"
 
 /* ---- counting allocations (not under sanitizers, which have their own allocator) ---- */
 
@@ -246,7 +247,8 @@ static void values_made_again_save_memory(void **state) {
 static void check_budget(const fth_config *c, const char *device, int percent, bool layers) {
     model_case a, b;
     model_case_init(&a, c, device, 2, 0.1, 0);
-    int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, a.model.params.size, true);
+    int64_t fixed =
+        fth_arenas_bytes(a.device, a.model.params.size, a.model.params.size, a.model.params.size);
     int64_t whole = fth_trainer_bytes(&a.trainer) - fixed;
     int64_t budget = fixed + whole - fth_program_arena_bytes(a.trainer.program) * percent / 100;
     model_case_init(&b, c, device, 2, 0.1, budget);
@@ -362,7 +364,8 @@ static void too_small_budgets_are_refused(void **state) {
     fth_config c = model_case_config("postln", FTH_ENCDEC);
     model_case a;
     model_case_init(&a, &c, "cpu", 1, 0, 0);
-    int64_t fixed = fth_arenas_bytes(a.device, a.model.params.size, a.model.params.size, true);
+    int64_t fixed =
+        fth_arenas_bytes(a.device, a.model.params.size, a.model.params.size, a.model.params.size);
     fth_trainer t;
     fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9, .memory_budget = 1};
     assert_int_equal(fth_trainer_init(&t, &a.model, a.device, &a.trainer.recipe, &size),
@@ -394,6 +397,7 @@ static void packed_on(const char *device, double loss_tolerance, double norm_tol
         fth_config c = model_case_config((*id)->id, FTH_ENCDEC);
         model_case m;
         model_case_init(&m, &c, device, 2, 0.1, 0);
+        assert_int_equal(fth_sum_init(&m.trainer, 3), FTH_OK);
         fth_update whole = model_case_gradients(&m, 5, NULL), one;
         fth_batch_store parts[3];
         const fth_batch *batches[3];
@@ -429,6 +433,7 @@ static void masks_do_not_depend_on_the_cut(void **state) {
     c.attention_dropout = 0.2;
     model_case m;
     model_case_init(&m, &c, "ref", 1, 0.1, 0);
+    assert_int_equal(fth_sum_init(&m.trainer, 3), FTH_OK);
     fth_update whole = model_case_gradients(&m, 5, NULL), cut;
     fth_batch_store parts[3];
     const fth_batch *batches[3];

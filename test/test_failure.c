@@ -272,7 +272,7 @@ static void reports_are_complete(void **state) {
                      .nonfinite = &first};
     for (int rows = 0; rows < 2; rows++) { /* without telemetry, and with it */
         json_t *report;
-        assert_ok(fth_diverge_write(path, &m.trainer, rows ? w : NULL, &f));
+        assert_ok(fth_diverge_write(path, &m.trainer, rows ? w : NULL, &f, NULL));
         assert_ok(fth_json_load(path, &report));
         const json_t *at = json_object_get(report, "first_nonfinite");
         assert_string_equal(json_string_value(json_object_get(at, "stack")), "decoder");

@@ -4,26 +4,11 @@
 # As a test it tries a few of the points; with FATHOM_FAULTS=all, as "make test-faults" calls it, all of them.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm # a disk takes minutes to sync so often
 . "$(dirname "$0")/common.sh"
+. "$here/picture.sh"
 faults=$(dirname "$fathom")/libfaulty_files.so
 [ -e "$faults" ] || exit 77 # a build with sanitizers
 points=0 # that held
-
-# ---- what a run leaves, in text; what depends on the clock is left out ----
-
-# log FILE: the lines that a reader makes of it. A start line takes back what comes after its update (doc/formats.md), so
-# a line that is written again must be the same.
-log() {
-    grep -v '"type":"start"' "$1" |
-        sed 's/,"\(wall\|wps\|ups\|data_wait\)":[-0-9.e+"a-z]*//g' | LC_ALL=C sort -u
-}
-
-# picture_of_run RUN
-picture_of_run() {
-    (cd "$1" && ls -A . checkpoints && readlink checkpoints/last checkpoints/best &&
-        cat checkpoints/*/config.json && sha256sum checkpoints/step-*/*.safetensors checkpoints/step-*/tokenizer* &&
-        sed '/"wall":/d; /"crc32":/d' checkpoints/step-*/state.json)
-    log "$1/log.jsonl"
-}
+result=  # a file or folder in "place" that must be the old or the new one at every moment; empty: none
 
 # picture_of_files PATH: names, types and content of all that is there
 picture_of_files() {
@@ -52,6 +37,12 @@ operations() {
     cat "$tree/count"
 }
 
+# never_half WHERE: place/$result is what was there, or the new one
+never_half() {
+    picture_of_files "place/$result" > half.txt
+    cmp -s half.txt before.txt || cmp -s half.txt result.txt || failed "$1: $result is neither the old nor the new one"
+}
+
 # enumerate NAME STEP PICTURE SETUP COMMAND...: faults of every kind at the points of the command, each followed by the
 # undisturbed command. SETUP makes the folder "place" in which it works; PICTURE says what is compared.
 enumerate() {
@@ -61,12 +52,15 @@ enumerate() {
     rm -rf place && $setup
     total=$(operations "$@")
     $picture place > whole.txt
+    [ -z "$result" ] || picture_of_files "place/$result" > result.txt
     for how in kill enospc eio short; do
         # each kind of fault begins elsewhere, so that the samples differ
         at=$((1 + points % step))
         while [ $at -le "$total" ]; do
             rm -rf place && $setup
+            [ -z "$result" ] || picture_of_files "place/$result" > before.txt
             strike $at $how "$@"
+            [ -z "$result" ] || never_half "$name: $how at operation $at of $total"
             status=0
             "$@" > out 2> err || status=$?
             [ $status -eq 0 ] || failed "$name: $how at operation $at of $total: then exit status $status: $(cat err)"
@@ -83,7 +77,7 @@ enumerate() {
 # With FATHOM_FAULTS=all the others are tried all the same.
 not_held=0
 failed() {
-    [ "${FATHOM_FAULTS-}" = all ] || fail "$@"
+    [ "${FATHOM_FAULTS-}" ] || fail "$@"
     echo "$*" >&2
     not_held=$((not_held + 1))
 }
@@ -98,7 +92,52 @@ train="$fathom train data --encoder-layers 1 --decoder-layers 1 --d-model 8 --ff
     --dropout 0.1 --log-interval 3 --telemetry 10 --save-interval-updates 4 --validate-interval-updates 3 --keep-last 2 \
     --threads 1 --device cpu --quiet --save-dir place"
 
-enumerate train 83 picture_of_run true $train
+enumerate train 127 picture_of_run true $train
+
+# ---- everything else that writes: over what is there already ----
+mv place run
+mkdir model && cp run/checkpoints/best/* model && rm model/state.json model/optimizer.safetensors
+replaces() { # COPY NAME: what the command will write over
+    mkdir place && cp -r "$1" "place/$2" && result=$2
+}
+
+again() { replaces data data; }
+enumerate prepare 53 picture_of_files again "$fathom" prepare --train-src text/train.de --train-tgt text/train.en \
+    --valid-src text/valid.de --valid-tgt text/valid.en --vocab-size 60 --force --out place/data
+again() { replaces text text && result=; } # six files
+enumerate corpus 23 picture_of_files again "$fathom" corpus --pair en-fr --out place/text --sentences 20 --valid 4 --test 4 \
+    --level simple --force
+again() { replaces model model; }
+enumerate fold 19 picture_of_files again "$fathom" fold run/checkpoints/last --out place/model
+enumerate average 23 picture_of_files again "$fathom" average run/checkpoints/last run/checkpoints/best --out place/model
+again() { replaces text/test.de text; }
+enumerate generate 3 picture_of_files again "$fathom" generate model --input text/test.en --beam 2 --quiet \
+    --output place/text
+# the page says when it was made
+again() { replaces text/test.de text && result=; }
+picture_of_page() { ls -A place && tail -c 8 place/text; }
+enumerate report 3 picture_of_page again "$fathom" report run --out place/text
+
+# ---- a sweep: its tables; the runs are children and take no part ----
+cat > sweep.yaml <<'SPEC'
+data: data
+seeds: [1, 2]
+lr: [0.01, 0.02]
+max-update: 2
+encoder-layers, decoder-layers: 1
+d-model: 8
+ffn-dim: 8
+heads: 2
+max-positions: 128
+max-tokens: 300
+threads: 1
+device: cpu
+SPEC
+picture_of_sweep() {
+    (cd place && ls -A . out out/runs && cat out/*.csv out/*.md out/*.tex)
+}
+again() { mkdir place; }
+enumerate sweep 19 picture_of_sweep again "$fathom" sweep sweep.yaml --out place/out --quiet
 
 [ $not_held -eq 0 ] || fail "$not_held points do not hold"
 echo "$points points hold"

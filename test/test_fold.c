@@ -23,7 +23,7 @@ static double *logits_of(const fth_model *model, const float *flat, const fth_ba
     fth_program *p = NULL;
     fth_graph_spec what = {.logits = true};
     assert_int_equal(fth_device_open("cpu", "fp32", 1, &dev), FTH_OK);
-    assert_int_equal(fth_arenas_new(dev, model->params.size, 0, false, &arenas), FTH_OK);
+    assert_int_equal(fth_arenas_new(dev, model->params.size, 0, 0, &arenas), FTH_OK);
     assert_int_equal(fth_arenas_load(dev, &arenas, flat), FTH_OK);
     fth_program_spec how = {.arenas = &arenas};
     fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9};

@@ -67,8 +67,8 @@ graph/b.h:2: graph must not include "backend/backend.h"; it may include: base gr
 method/b.c:1: method must not include "model/a.h"; it may include: base graph method
 model/b.c:1: "attention.h" must be written from src on, as in "base/error.h"
 model/b.c:2: "../base/a.h" must be written from src on, as in "base/error.h"
-train/b.c:1: train must not include "cli/verb.h"; it may include: base text graph data store metric backend backend/ref backend/cpu backend/cuda backend/device method front head model train decode
-train/b.c:2: train must not include "nccl/a.h"; it may include: base text graph data store metric backend backend/ref backend/cpu backend/cuda backend/device method front head model train decode
+train/b.c:1: train must not include "cli/verb.h"; it may include: base text graph data store metric backend backend/ref backend/cpu backend/cuda backend/device method front head model ranks train decode
+train/b.c:2: train must not include "nccl/a.h"; it may include: base text graph data store metric backend backend/ref backend/cpu backend/cuda backend/device method front head model ranks train decode
 11 wrong includes'
 
 put cli/c.c 'int x;' 'if (PostLN)' 'strcmp(m, "postln-init")'

@@ -2,12 +2,16 @@
 /* Matrices that are updated inside of the backward (graph/inline_update.h): the same bits, nothing reads
  * them behind their update, and the gradients that remain lie side by side. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "close.h"
@@ -93,6 +97,64 @@ static void bits_are_the_same(void **state) {
             if (arch == 0) assert_same(&c, "ref", 0);
             if (arch == 0) assert_same(&c, "cpu-bf16", 0);
         }
+}
+
+/* ---- asked to stop in the middle ---- */
+
+static volatile sig_atomic_t asked;
+
+static void *ask_later(void *microseconds) {
+    usleep(*(useconds_t *)microseconds);
+    asked = 1;
+    return NULL;
+}
+
+/* An update that may be stopped; whether it was. */
+static bool is_stopped(fth_trainer *t, int64_t update, const fth_batch *batch, useconds_t after) {
+    fth_update u;
+    pthread_t thread;
+    asked = 0;
+    assert_int_equal(pthread_create(&thread, NULL, ask_later, &after), 0);
+    const fth_err err = fth_trainer_update(t, update, &batch, 1, &u);
+    pthread_join(thread, NULL);
+    assert_true(err == FTH_OK || err == FTH_STOPPED);
+    return err == FTH_STOPPED;
+}
+
+/* As if it had not begun: the same update is made again until it comes to its end. */
+static void check_stops(const fth_config *c, const char *device, bool early) {
+    double gnorm[4];
+    float *whole = train(c, device, early, 0, gnorm);
+    model_case m;
+    fth_update u;
+    open_case(&m, c, device, early, 0);
+    const fth_batch *batch = &m.store.batch;
+    m.device->stop = &asked;
+    for (int64_t t = 1; t <= 4; t++) {
+        asked = 1;
+        assert_int_equal(fth_trainer_update(&m.trainer, t, &batch, 1, &u), FTH_STOPPED);
+        for (useconds_t after = 10; is_stopped(&m.trainer, t, batch, after);)
+            after += 1 + after / 4;
+    }
+    const int64_t n = m.model.params.size;
+    float *now = malloc(sizeof *now * (size_t)n);
+    assert_non_null(now);
+    assert_ok(fth_arena_get(m.device, m.trainer.arenas.master, n, now));
+    assert_memory_equal(whole, now, sizeof *now * (size_t)n);
+    free(now);
+    free(whole);
+    model_case_fini(&m);
+}
+
+static void a_stopped_update_leaves_no_trace(void **state) {
+    (void)state;
+    fth_config c = model_case_config("branchnorm", FTH_ENCDEC);
+    c.encoder_layers = c.decoder_layers = 8;
+    c.dropout = 0.2;
+    for (int early = 0; early < 2; early++)
+        for (int round = 0; round < 5; round++) check_stops(&c, "cpu", early);
+    check_stops(&c, "ref", false);
+    check_stops(&c, "ref", true);
 }
 
 static void wide_matrices_too(void **state) {
@@ -212,10 +274,11 @@ static void gradients_move_together(void **state) {
 static void needs_one_batch_and_no_clipping(void **state) {
     (void)state;
     fth_recipe recipe = {.clip = 0};
-    assert_true(fth_can_update_inline(&recipe, 1));
-    assert_false(fth_can_update_inline(&recipe, 2));
+    assert_true(fth_can_update_inline(&recipe, 1, 1));
+    assert_false(fth_can_update_inline(&recipe, 2, 1));
+    assert_false(fth_can_update_inline(&recipe, 1, 2));
     recipe.clip = 1;
-    assert_false(fth_can_update_inline(&recipe, 1));
+    assert_false(fth_can_update_inline(&recipe, 1, 1));
     fth_config c = model_case_config("postln", FTH_ENCDEC);
     model_case m;
     open_case(&m, &c, "cpu", true, 0);
@@ -289,6 +352,7 @@ static void telemetry_sees_the_same(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_the_same),
+        cmocka_unit_test(a_stopped_update_leaves_no_trace),
         cmocka_unit_test(wide_matrices_too),
         cmocka_unit_test(under_a_budget_too),
         cmocka_unit_test(updates_come_last),

@@ -19,7 +19,7 @@ static void assert_ok(fth_err err) {
 
 /* A device over ref's memory with another table or other dtypes. */
 static fth_device device(const fth_backend *backend, fth_dtype real, fth_dtype full) {
-    return (fth_device){backend, FTH_PRECISION_FP32, 1, real, full};
+    return (fth_device){backend, FTH_PRECISION_FP32, 1, real, full, NULL};
 }
 
 static void gradients_match_differences(void **state) {

@@ -29,7 +29,7 @@ deep="--encoder-layers 12 --decoder-layers 12"
 # ---- verdicts ----
 verdict fine "$fathom" preflight data $model --method preln --lr 0.003 --warmup-updates 40
 for text in 'parameters' 'memory' 'time per update' 'time per epoch' 'gradient norm at the start' 'encoder layers' \
-    'encoder cosine' 'first ten updates' 'output moved' 'peak rate'; do
+    'encoder cosine' 'first 10 updates' '100000 updates, here' 'output moved' 'peak rate'; do
     grep -q "$text" out || fail "the output lacks: $text"
 done
 verdict 'will fail' "$fathom" preflight data $model --method postln --lr 1e10 --warmup-updates 0
@@ -46,6 +46,16 @@ if ! sanitized; then # other numbers by the same code
 fi
 verdict 'will fail' "$fathom" preflight data $model --memory-budget 10K
 grep -q 'memory: ' out || fail "too small a budget is not the reason"
+
+# ---- what train warns of is a risk, in the same words ----
+ramp="--method branchnorm --encoder-layers 2 --decoder-layers 2 --lr 0.003 --warmup-updates 40"
+verdict 'at risk' "$fathom" preflight data $model $ramp --method-option steps=400
+sed -n '2s/^ *//p' out >advice
+"$fathom" train data $model $ramp --method-option steps=400 --max-update 1 --save-dir ramp >/dev/null 2>err || fail "$(cat err)"
+grep -qF "$(cat advice)" err || fail "train does not say: $(cat advice)"
+rm -r ramp
+verdict fine "$fathom" preflight data $model $ramp --method-option steps=24
+verdict fine "$fathom" preflight data $model $ramp --method-option steps=400 --method-option branch_lr=alpha --no-quick
 
 # ---- the batches of an update are counted ----
 big="--encoder-layers 1 --decoder-layers 1 --d-model 8 --ffn-dim 8 --heads 1 --max-tokens 1000000 --update-freq 65536"

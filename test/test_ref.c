@@ -377,7 +377,7 @@ static void adam_is_fairseqs(void **state) {
 
 static void first_update_goes_by_the_sign(void **state) {
     (void)state;
-    fth_device dev = {fth_backend_ref(), FTH_PRECISION_FP32, 1, FTH_F64, FTH_F64};
+    fth_device dev = {fth_backend_ref(), FTH_PRECISION_FP32, 1, FTH_F64, FTH_F64, NULL};
     double theta[] = {1, 1}, grad[] = {1e-3, -70}, m[2] = {0}, v[2] = {0};
     const fth_adam_range all = {0, 2, 0, 1};
     const fth_arenas arenas = {2, theta, theta, grad, m, v, 2};

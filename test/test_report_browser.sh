@@ -64,6 +64,75 @@ for text in 'Options in which the runs differ' 'What went wrong' 'missing/log.js
 done
 grep -q '<title>4 runs · fathom</title>' dom || fail "text of the log was run as script"
 
+# ---- what the page does when it is used: a copy without its policy, and a script that uses it ----
+for seed in 3 4; do
+    cp -r first "seed-$seed"
+    printf 'method: branchnorm\nheads: 8\nseed: %s\nsave-dir: seed-%s\n' $seed $seed >"seed-$seed/config.yaml"
+done
+"$fathom" report first second seed-3 seed-4 --out used.html 2>/dev/null
+sed -i '/http-equiv="Content-Security-Policy"/d' used.html
+cat >>used.html <<'END'
+<script>
+const faults = [];
+const check = (ok, text) => { if (!ok) faults.push(text); };
+const loss = () => parts.charts.loss;
+const entry = (name) => [...parts.key.querySelectorAll('button')].find((b) => b.textContent.startsWith(name));
+loss().draw();
+const before = loss().series.length;
+entry('second').click();
+check(loss().series.length === before - 2 && entry('second').getAttribute('aria-pressed') === 'false', 'a run is not switched off');
+entry('second').click();
+entry('validation').click();
+check(loss().series.every((s) => !s.markers), 'validations are not switched off');
+entry('validation').click();
+check(loss().series.length === before, 'lines are not switched on again');
+loss().zoom([100, 200]);
+for (const c of Object.values(parts.charts)) c.draw();
+check(Object.values(parts.charts).every((c) => c.box.x0 === 100 && c.box.x1 === 200), 'charts are not zoomed together');
+check(!parts.unzoom.hidden && loss().positions().every((x) => x >= 100 && x <= 200), 'the zoom is not said, or not kept to');
+parts.unzoom.click();
+loss().draw();
+check(loss().box.x0 < 100 && parts.unzoom.hidden, 'the whole range does not come back');
+const one = loss().series.find((s) => s.markers), other = loss().series.find((s) => !s.markers && s.run === one.run);
+const x = other.x.find((v) => !one.x.includes(v));
+check(/, at /.test(loss().lines(x).find(([, label]) => label === one.label)[2]), 'a validation of another update does not say so');
+check(!/, at /.test(loss().lines(one.x[2]).find(([, label]) => label === one.label)[2]), 'a validation of this update says another');
+ui.view.clip = true;
+loss().series[0].y[1] = 1e6;
+loss().draw();
+check(loss().box.y1 < 1e5, 'an outlier is not clipped');
+ui.view.clip = false;
+ui.view.smooth = 0.8;
+const lines = loss().svg.querySelectorAll('path').length;
+loss().draw();
+check(loss().svg.querySelectorAll('path').length > lines, 'no smoothed line beside the other');
+ui.seeds = true;
+fillCurves();
+const mean = loss().series.filter((s) => /more seed/.test(s.label));
+check(mean.length === 2 && mean[0].low.length === mean[0].x.length, 'seeds are not one line with a band');
+ui.seeds = false;
+ui.beside = 1;
+build();
+const heat = Object.values(parts.heats)[0];
+heat.draw();
+check(heat.body.classList.contains('pair') && heat.body.querySelectorAll('canvas[role=img]').length >= 2, 'heat maps do not stand side by side');
+const scales = [...heat.body.querySelectorAll('.heat')].map((n) => n.querySelector('.scale').textContent);
+check(scales.length === 2 && scales[0] === scales[1], 'heat maps side by side have two scales');
+const said = heat.toggle.textContent;
+heat.toggle.click();
+check(heat.toggle.textContent !== said && !heat.body.querySelector('.scale').textContent.endsWith(said.split(' ')[0]), 'the colours are not switched');
+check(linearTicks(1, 6, 8, true).every(Number.isInteger), 'half layers');
+while (waiting.size) drawNow(waiting.keys().next().value);
+const stops = (f) => [...f.querySelectorAll('[tabindex="0"], button:not([tabindex])')].filter((n) => !n.closest('details')).length;
+check([...document.querySelectorAll('figure')].every((f) => stops(f) === 1), 'a figure has more tab stops than one');
+check([...document.querySelectorAll('button')].every((b) => b.getAttribute('aria-label') || b.textContent.trim()), 'a button has no name');
+check([...document.querySelectorAll('figure button')].every((b) => b.getAttribute('aria-label')), 'a button of a figure does not say of which');
+document.body.dataset.used = faults.length ? faults.join('; ') : 'well';
+</script>
+END
+dom "file://$tree/used.html"
+grep -q 'data-used="well"' dom || fail "the page in use: $(grep -o 'data-used="[^"]*"' dom || tail -3 chrome.err)"
+
 # ---- pictures: light, dark, narrow; on paper ----
 for look in light:1280 dark:1280 light:420; do
     theme=

@@ -114,12 +114,12 @@ if command -v gnuplot >/dev/null; then
     for file in figure.svg figure.png; do [ -s whole/$file ] || fail "$file is missing"; done
 fi
 cmp -s out whole/table.md || fail "standard output is not the table"
-head -1 whole/table.csv | grep -qx 'method,lr,runs,done,failed,best_mean,best_dev,final_mean,final_dev' ||
+head -1 whole/table.csv | grep -qx 'method,lr,runs,done,failed,best_mean,best_dev,final_mean,final_dev,failed_last' ||
     fail "head of table.csv"
 [ "$(wc -l <whole/table.csv)" -eq 5 ] || fail "table.csv has not four lines"
 # a rate of 1000 fails and is a result; 0.03 learns more than the unigrams
-[ "$(grep -c ',1000,2,2,2,,,,$' whole/table.csv)" -eq 2 ] || fail "lr 1000 should fail: $(cat whole/table.csv)"
-[ "$(grep -c ',0.03,2,2,0,[0-9.]*,[0-9.]*,[0-9.]*,[0-9.]*$' whole/table.csv)" -eq 2 ] ||
+[ "$(grep -c ',1000,2,2,2,,,,,[0-9.e+]*$' whole/table.csv)" -eq 2 ] || fail "lr 1000 should fail: $(cat whole/table.csv)"
+[ "$(grep -c ',0.03,2,2,0,[0-9.]*,[0-9.]*,[0-9.]*,[0-9.]*,$' whole/table.csv)" -eq 2 ] ||
     fail "lr 0.03 should not fail: $(cat whole/table.csv)"
 [ "$(wc -l <whole/runs.csv)" -eq 9 ] || fail "runs.csv has not eight lines"
 
@@ -129,7 +129,20 @@ expect 0 "$fathom" sweep tiny.yaml --out whole
 cksum whole/runs/*/log.jsonl | cmp -s before - || fail "a finished run was repeated"
 sed 's/vocab-size: 150/vocab-size: 160/' tiny.yaml >other.yaml
 expect 2 "$fathom" sweep other.yaml --out whole
-grep -q 'made with other options' err || fail "other data were not refused: $(cat err)"
+grep -q 'whole: is another sweep: prepare was' err || fail "other data were not refused: $(cat err)"
+
+# ---- another sweep is not made into this folder, nor are its tables ----
+cksum whole/table.csv >before
+expect 2 "$fathom" sweep tiny.yaml --out whole --set 'lr=[0.03]'
+grep -qF 'whole: is another sweep: lr was ["0.03","1000"] there and is ["0.03"] here' err || fail "$(cat err)"
+expect 2 "$fathom" sweep tiny.yaml --out whole --table --set 'lr=[0.03, 1000, 5]'
+grep -q 'whole: is another sweep: lr was' err || fail "$(cat err)"
+cksum whole/table.csv | cmp -s before - || fail "a refused sweep wrote its table"
+expect 0 "$fathom" sweep tiny.yaml --out whole --table
+
+# ---- a short run has not failed for being short ----
+expect 0 "$fathom" sweep tiny.yaml --out short --set max-update=20 --set lr=0.0001 --set validate-interval-updates=10 --set seeds=1
+[ "$(grep -c ',1,1,0,[0-9.]*,,[0-9.]*,,$' short/table.csv)" -eq 2 ] || fail "a short run has failed: $(cat short/table.csv)"
 
 # ---- the same, killed, then stopped, then continued ----
 # starts PATTERN: the sweep goes on in the background until a run has logged a line with the pattern anew

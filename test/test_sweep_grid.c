@@ -272,22 +272,24 @@ static void tables_of_a_sweep(void **state) {
     assert_int_equal(fth_sweep_table_csv(&r, &text), FTH_OK);
     assert_string_equal(
         text.text, "\"encoder-layers, decoder-layers\",act_x,runs,done,failed,best_mean,best_dev,"
-                   "final_mean,final_dev\n"
-                   "2,a_b,2,2,0,1.5,0.707107,2,0.707107\n2,\"c,d\",2,2,1,3,,3.5,\n"
-                   "4,a_b,2,1,0,0.5,,1,\n4,\"c,d\",2,2,2,,,,\n");
+                   "final_mean,final_dev,failed_last\n"
+                   "2,a_b,2,2,0,1.5,0.707107,2,0.707107,\n2,\"c,d\",2,2,1,3,,3.5,,9.5\n"
+                   "4,a_b,2,1,0,0.5,,1,,\n4,\"c,d\",2,2,2,,,,,9.5\n");
     fth_str_clear(&text);
     assert_int_equal(fth_sweep_table_markdown(&r, &text), FTH_OK);
-    assert_non_null(strstr(text.text, "| 2 | a_b | 2 | 0 | 1.5000 ± 0.7071 | 2.0000 ± 0.7071 |\n"));
-    assert_non_null(strstr(text.text, "| 4 | a_b | 1/2 | 0 | 0.5000 | 1.0000 |\n"));
-    assert_non_null(strstr(text.text, "| 4 | c,d | 2 | 2 | failed | failed |\n"));
+    assert_non_null(
+        strstr(text.text, "| 2 | a_b | 2 | 0 | 1.5000 ± 0.7071 | 2.0000 ± 0.7071 |  |\n"));
+    assert_non_null(strstr(text.text, "| 4 | a_b | 1/2 | 0 | 0.5000 | 1.0000 |  |\n"));
+    assert_non_null(strstr(text.text, "| 4 | c,d | 2 | 2 | failed | failed | 9.5000 ± 0.0000 |\n"));
     assert_non_null(strstr(text.text, "Scaling law: minus best dev NLL"));
     fth_str_clear(&text);
     assert_int_equal(fth_sweep_table_latex(&r, &text), FTH_OK);
     assert_non_null(strstr(text.text, "2 & a\\_b & 2 & 0 & $1.5000 \\pm 0.7071$ & "));
     fth_str_clear(&text);
     assert_int_equal(fth_sweep_table_runs(&r, &text), FTH_OK);
-    assert_non_null(strstr(text.text, "2,\"c,d\",2,failed,9,9,9.5,\"it, \"\"failed\"\"\",runs/"));
-    assert_non_null(strstr(text.text, "4,a_b,2,not begun,0,,,,runs/"));
+    assert_non_null(
+        strstr(text.text, "2,\"c,d\",2,failed,9,9,9.5,9.5,\"it, \"\"failed\"\"\",runs/"));
+    assert_non_null(strstr(text.text, "4,a_b,2,not begun,0,,,,,runs/"));
     fth_str_clear(&text);
     assert_int_equal(fth_sweep_table_fits(&r, false, &text, &fits), FTH_OK);
     assert_int_equal(fits, 1); /* "c,d" has one depth that did not fail */

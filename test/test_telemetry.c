@@ -13,6 +13,7 @@
 #include "close.h"
 #include "model_case.h"
 #include "run/telemetry.h"
+#include "train/sum.h"
 
 static const fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 8, .max_len = 9};
 
@@ -46,6 +47,7 @@ static float *train(const fth_config *c, const char *device, int64_t budget, int
     watched w;
     open_watched(&w, c, device, 2, budget);
     if (budget) assert_true(fth_trainer_bytes(&w.m.trainer) <= budget);
+    assert_ok(fth_sum_init(&w.m.trainer, 2));
     const fth_batch *batches[2] = {&w.m.store.batch, &w.m.store.batch};
     for (int64_t t = 1; t <= 6; t++) {
         fth_update u;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
+#include "base/philox.h"
 #include "backend/top_words.h"
 #include "close.h"
 #include "gpu.h"
@@ -268,12 +269,39 @@ static void sums_of_exponentials(void **state) {
     }
 }
 
+/* Against doubles, over values far apart, with and without a rest behind the vectors. */
+static void means_of_probabilities(void **state) {
+    (void)state;
+    enum { N = 131, MOST = 5 };
+    static float x[MOST][N], mean[N];
+    const float *row[MOST];
+    for (int k = 0; k < MOST; k++) {
+        row[k] = x[k];
+        for (int i = 0; i < N; i++) {
+            uint32_t counter[4] = {(uint32_t)k, (uint32_t)i, 0, 0}, drawn[4];
+            fth_philox(7, counter, drawn);
+            const float far = i % 3 == 0 ? 120.0f : 4.0f;
+            x[k][i] = -far * (float)drawn[0] / 4294967296.0f;
+        }
+    }
+    for (int count = 1; count <= MOST; count++) {
+        fth_row_mix(row, count, N, mean);
+        for (int i = 0; i < N; i++) {
+            double sum = 0;
+            for (int k = 0; k < count; k++) sum += exp((double)x[k][i]);
+            const double wanted = log(sum / count);
+            assert_true(fabs((double)mean[i] - wanted) <= 1e-6 * (1 + fabs(wanted)));
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_ref),
         cmocka_unit_test(on_cpu),
         cmocka_unit_test(on_cuda),
         cmocka_unit_test(sums_of_exponentials),
+        cmocka_unit_test(means_of_probabilities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,6 @@ refuses 2 "must name a folder" $train --save-dir ""
 refuses 2 "is a checkpoint of a training" "$fathom" fold whole/checkpoints/last --out whole/checkpoints/last
 refuses 2 "is a checkpoint of a training" "$fathom" average whole/checkpoints/last --out whole/checkpoints/last
 [ -s whole/checkpoints/last/state.json ] || fail "a checkpoint lost its state"
-refuses 2 "is a run; name a model in it" "$fathom" generate whole --input text/test.en
 refuses 2 "restore-file" $train --save-dir whole --restore-file again/checkpoints/last
 
 # ---- text that another tokenizer has cut, or none that is there ----
@@ -125,7 +124,7 @@ cmp -s half/$last half-cut/$last || fail "a run in two parts in bf16 has other w
 expect 0 "$fathom" evaluate half/checkpoints/last data --precision bf16
 
 slow="$train --save-dir slow --max-update 100000 --save-interval-updates 3"
-for signal in INT TERM KILL; do
+for signal in INT TERM HUP KILL; do
     rm -rf slow
     # the shell ignores SIGINT for what it starts in the background
     env --default-signal=INT $slow > out 2> err &
@@ -134,7 +133,7 @@ for signal in INT TERM KILL; do
     kill -$signal $child
     status=0
     wait $child || status=$?
-    case $signal in INT) want=130 ;; TERM) want=143 ;; KILL) want=137 ;; esac
+    case $signal in INT) want=130 ;; TERM | HUP) want=143 ;; KILL) want=137 ;; esac
     [ $status -eq $want ] || fail "after SIG$signal: exit status $status, not $want"
     rm -rf direct
     at=$(grep -o '"update": *[0-9]*' slow/checkpoints/last/state.json | head -1 | tr -dc 0-9)
@@ -142,6 +141,47 @@ for signal in INT TERM KILL; do
     expect 0 $train --save-dir direct --max-update $((at + 4))
     cmp -s slow/$last direct/$last || fail "after SIG$signal at update $at the weights differ"
 done
+
+# ---- an update of minutes is not waited for, and leaves no trace ----
+long="$train --save-dir lasting --update-freq 30000 --max-tokens 60 --log-interval 1"
+$long > out 2> err &
+child=$!
+await lasting/checkpoints
+sleep 1
+kill -TERM $child
+status=0
+wait $child || status=$?
+[ $status -eq 143 ] || fail "SIGTERM in an update: exit status $status: $(cat err)"
+grep -q 'stopped by a signal at update 0' err || fail "an update was not dropped: $(cat err)"
+[ "$(readlink lasting/checkpoints/last)" = step-00000000 ] || fail "no checkpoint at SIGTERM in an update"
+
+# ---- a run whose folder goes away ends, and a pipe is not waited for ----
+$train --save-dir gone --max-update 100000 > out 2> err &
+child=$!
+await gone/checkpoints/last
+mv gone gone-away
+status=0
+wait $child || status=$?
+[ $status -eq 1 ] || fail "a run whose folder was moved: exit status $status"
+grep -q '^fathom: gone: was removed or moved while training wrote there' err || fail "not said: $(cat err)"
+[ ! -e gone ] || fail "a run made its folder again: $(ls gone)"
+mkdir pipes
+cp whole/checkpoints/best/* pipes/
+rm pipes/config.json
+mkfifo pipes/config.json
+refuses 2 'pipes/config.json: is a pipe and must be a file' timeout 10 "$fathom" evaluate pipes data
+refuses 2 'pipes/config.json: is a pipe and must be a file' timeout 10 "$fathom" train data --config pipes/config.json
+for layers in 100000 1000; do # more than there is: said at once
+    refuses 1 "a model of $layers encoder and $layers decoder layers, width 4096, has more than" timeout 20 \
+        $train --save-dir bad --encoder-layers $layers --decoder-layers $layers --d-model 4096 --ffn-dim 100000
+done
+refuses 2 '--warmup-updates 9223372036854775807: must be' $train --save-dir bad --warmup-updates 9223372036854775807
+
+# ---- what a killed process left is cleared ----
+: > whole/config.yaml.tmp-4711-0
+mkdir whole/.start.tmp-4711-0
+expect 0 $train --save-dir whole
+[ ! -e whole/config.yaml.tmp-4711-0 ] && [ ! -e whole/.start.tmp-4711-0 ] || fail "left: $(ls -A whole)"
 
 # ---- a damaged checkpoint: warned of, the one before it is used ----
 cp -r cut hurt

@@ -19,6 +19,7 @@ static fth_preflight healthy(void) {
                            .carried = 0.5,
                            .encoder_cosine = 0.3};
     return (fth_preflight){.fits = true,
+                           .planned = FTH_PREFLIGHT_UPDATES,
                            .carried = {0.5, 0.5},
                            .encoder_cosine = 0.3,
                            .peak_lr = 1e-3,
@@ -72,6 +73,26 @@ static void gradients_that_are_lost(void **state) {
     }
 }
 
+/* A ramp of the method's own: long enough and with the branches' rate it saves a run that passes gradients down at
+ * first; what the method advises against is a risk. */
+static void ramps_and_advice(void **state) {
+    (void)state;
+    fth_preflight p = healthy();
+    p.peak.carried = 1e-9;
+    p.ramp = (fth_ramp){.updates = 2000, .rate_follows = true};
+    assert_verdict("a ramp of half the warm-up", p, FTH_FINE, "grow over 2000 updates");
+    p.ramp.updates = 1999;
+    assert_verdict("a shorter one", p, FTH_AT_RISK, "without a warm-up");
+    p.ramp = (fth_ramp){.updates = 4000, .rate_follows = false};
+    assert_verdict("the full rate", p, FTH_AT_RISK, "without a warm-up");
+    p.ramp.rate_follows = true;
+    p.carried[1] = 0.099;
+    assert_verdict("not at the start", p, FTH_WILL_FAIL, "made for depth");
+    p = healthy();
+    p.advice = "do not";
+    assert_verdict("advice", p, FTH_AT_RISK, "do not");
+}
+
 static void positions_that_are_alike(void **state) {
     (void)state;
     fth_preflight p = healthy();
@@ -112,6 +133,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(healthy_runs_are_fine),
         cmocka_unit_test(gradients_that_are_lost),
+        cmocka_unit_test(ramps_and_advice),
         cmocka_unit_test(positions_that_are_alike),
         cmocka_unit_test(a_run_whose_encoder_collapsed),
         cmocka_unit_test(updates_that_are_not_finite),

@@ -7,16 +7,17 @@ static int64_t full_bytes(const fth_device *dev, int64_t n) {
 }
 
 /* Bytes of the copy that products read; 0: there is none. */
-static int64_t weights_bytes(const fth_device *dev, int64_t n, bool moments) {
-    if (dev->real == dev->full || (moments && dev->backend->rounds_weights)) return 0;
+static int64_t weights_bytes(const fth_device *dev, int64_t n, int64_t moments) {
+    if (dev->real == dev->full || (moments > 0 && dev->backend->rounds_weights)) return 0;
     return n * (int64_t)fth_dtype_size(dev->real);
 }
 
-int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, int64_t grads, bool moments) {
-    return full_bytes(dev, n + grads + (moments ? 2 * n : 0)) + weights_bytes(dev, n, moments);
+int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, int64_t grads, int64_t moments) {
+    return full_bytes(dev, n + grads + 2 * moments) + weights_bytes(dev, n, moments);
 }
 
-fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, bool moments, fth_arenas *out) {
+fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, int64_t moments,
+                       fth_arenas *out) {
     const fth_backend *backend = dev->backend;
     *out = (fth_arenas){.n = n, .grads = grads};
     fth_err err = backend->alloc(dev, full_bytes(dev, n), &out->master);
@@ -24,8 +25,8 @@ fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, bool moments, 
     const int64_t copy = weights_bytes(dev, n, moments);
     if (err == FTH_OK && copy > 0) err = backend->alloc(dev, copy, &out->weights);
     if (err == FTH_OK && grads > 0) err = backend->alloc(dev, full_bytes(dev, grads), &out->grad);
-    if (err == FTH_OK && moments) err = backend->alloc(dev, full_bytes(dev, n), &out->m);
-    if (err == FTH_OK && moments) err = backend->alloc(dev, full_bytes(dev, n), &out->v);
+    if (err == FTH_OK && moments > 0) err = backend->alloc(dev, full_bytes(dev, moments), &out->m);
+    if (err == FTH_OK && moments > 0) err = backend->alloc(dev, full_bytes(dev, moments), &out->v);
     if (err != FTH_OK) fth_arenas_free(dev, out);
     return err;
 }

@@ -4,12 +4,13 @@
 
 #include "backend/backend.h"
 
-/* Zeroed arenas of n parameters, with gradients of so many of them (0: none) and maybe moments. */
-fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, bool moments, fth_arenas *out);
+/* Zeroed arenas of n parameters, with gradients of so many of them, and moments of so many (0: none; a
+ * training has them). */
+fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, int64_t moments, fth_arenas *out);
 void fth_arenas_free(fth_device *dev, fth_arenas *a);
 
 /* Bytes that fth_arenas_new takes. */
-int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, int64_t grads, bool moments);
+int64_t fth_arenas_bytes(const fth_device *dev, int64_t n, int64_t grads, int64_t moments);
 
 /* Parameters from floats [n]; the copy for products follows. */
 fth_err fth_arenas_load(fth_device *dev, const fth_arenas *a, const float *flat);

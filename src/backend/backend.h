@@ -4,6 +4,8 @@
 #ifndef FTH_BACKEND_BACKEND_H
 #define FTH_BACKEND_BACKEND_H
 
+#include <signal.h>
+
 #include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -25,6 +27,9 @@ typedef struct fth_device {
     int threads;
     /* What the classes of values mean here. */
     fth_dtype real, full;
+    /* Not 0: a run of a program ends between two operations with FTH_STOPPED, as long as it has not changed
+     * parameters. NULL: nobody asks. On the host only; a GPU runs its whole list. */
+    const volatile sig_atomic_t *stop;
 } fth_device;
 
 static inline fth_dtype fth_dtype_of(const fth_device *dev, fth_class of) {
@@ -50,6 +55,8 @@ typedef struct fth_exec {
     int64_t capacity[FTH_N_EXTENTS];
     fth_batch batch;
     fth_step step;
+    int32_t
+        first_update; /* the first operation that changes parameters; as many as there are: none does */
     void *scratch; /* shared by all kernels, each uses it only while it runs */
     int64_t scratch_bytes;
     bool frozen;       /* parameters stay as they are when prepare is called */
@@ -68,6 +75,9 @@ static inline const fth_tensor *fth_arg(const fth_exec *ex, fth_val v) {
 static inline bool fth_adds_to(const fth_exec *ex, fth_val v) {
     return ex->graph->value[v].storage == FTH_IN_GRAD;
 }
+
+/* What a run that was asked to stop returns (program.c). */
+fth_err fth_stopped(void);
 
 /* Rows to work on now. */
 static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {
@@ -120,6 +130,14 @@ typedef struct fth_arenas {
         grads; /* elements of grad: fewer than n where some are updated early (inline_update.h) */
 } fth_arenas;
 
+/* What `add_up` adds up, of class full. */
+typedef struct fth_addends {
+    const void *data; /* [many, stride] */
+    int64_t stride;   /* elements */
+    int32_t many;
+    bool fresh; /* the sum begins with the first of them */
+} fth_addends;
+
 struct fth_backend {
     const char *name;
     bool on_host; /* its memory can be read and written through plain pointers */
@@ -160,6 +178,13 @@ struct fth_backend {
     fth_err (*quantize)(fth_device *dev);
     /* Over flat arenas: sum of squares (in double), Adam, and master -> weights. */
     fth_err (*sum_squares)(fth_device *dev, const void *full, int64_t n, double *out);
+    /* The same by pieces of so many elements: out [n / piece, rounded up], each a sum of its own, so that
+     * it does not depend on who has the other pieces. */
+    fth_err (*square_sums)(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                           double *out);
+    /* Adds `many` addends [n], `stride` elements apart, one after the other; to [n] is their first when
+     * it is not `fresh`. */
+    fth_err (*add_up)(fth_device *dev, void *to, const fth_addends *from, int64_t n);
     fth_err (*adam)(fth_device *dev, const fth_arenas *a, const fth_adam *args);
     fth_err (*refresh_weights)(fth_device *dev, const fth_arenas *a);
     /* Sums over each range of args, which otherwise is what adam got just before (lr 0: no update

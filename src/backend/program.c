@@ -232,6 +232,12 @@ static fth_err take_memory(fth_program *p, fth_program *lender) {
     return FTH_OK;
 }
 
+static int32_t first_update(const fth_graph *g) {
+    int32_t i = 0;
+    while (i < g->n_ops && g->op[i].kind != FTH_KIND_update) i++;
+    return i;
+}
+
 static fth_err build(fth_program *p, const fth_program_spec *spec) {
     fth_device *dev = p->exec.device;
     memcpy(p->exec.capacity, spec->capacity, sizeof p->exec.capacity);
@@ -245,6 +251,7 @@ static fth_err build(fth_program *p, const fth_program_spec *spec) {
     for (fth_val v = 1; v < p->graph.n_values; v++) FTH_TRY(resolve(p, v, spec));
     p->exec.tensor = p->tensor;
     p->exec.graph = &p->graph;
+    p->exec.first_update = first_update(&p->graph);
     return prepare(p);
 }
 
@@ -335,12 +342,18 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+fth_err fth_stopped(void) {
+    return fth_fail(FTH_STOPPED, "a signal came while a program was run");
+}
+
 fth_err fth_program_run(fth_program *p, const fth_batch *batch, const fth_step *step) {
     FTH_TRY(load(p, batch, step));
     if (p->exec.device->backend->run && !p->profiling)
         return p->exec.device->backend->run(&p->exec);
+    const volatile sig_atomic_t *stop = p->exec.device->stop;
     for (int32_t i = 0; i < p->graph.n_ops; i++) {
         double start = p->profiling ? now() : 0;
+        if (stop && *stop && i <= p->exec.first_update) return fth_stopped();
         FTH_TRY(run_one(p, &p->graph.op[i]));
         if (p->profiling) p->seconds[p->graph.op[i].kind] += now() - start;
     }

@@ -87,6 +87,66 @@ inline_ float lse(const float *x, int32_t n) {
     return most == -INFINITY ? most : most + (float)log(sum_of_exp(x, n, most));
 }
 
+/* log of x >= 1, in place: the exponent's, and a polynomial of what is left, between sqrt(1/2) and
+ * sqrt(2). */
+inline_ void fast_log(floats *v) {
+    const ints bits = (ints)*v;
+    floats m = (floats)((bits & 0x7fffff) | 0x3f800000); /* [1, 2) */
+    ints e = (bits >> 23) - 127;
+    const ints high = m > 1.41421356f;
+    const floats half = m * 0.5f;
+    choose(&m, &high, &half);
+    e -= high; /* -1 where it is so */
+    const floats r = m - 1, whole = __builtin_convertvector(e, floats);
+    floats p = r * 7.0376836292e-2f - 1.1514610310e-1f;
+    p = p * r + 1.1676998740e-1f;
+    p = p * r - 1.2420140846e-1f;
+    p = p * r + 1.4249322787e-1f;
+    p = p * r - 1.6668057665e-1f;
+    p = p * r + 2.0000714765e-1f;
+    p = p * r - 2.4999993993e-1f;
+    p = p * r + 3.3333331174e-1f;
+    p = p * r * r * r - whole * 2.12194440e-4f - r * r * 0.5f;
+    *v = r + p + whole * 0.693359375f;
+}
+
+/* LANES columns: the largest, and the logarithm of the others beside it. */
+inline_ void mix_lanes(const float *const *x, int count, int32_t i, floats *out) {
+    floats most, v, sum = {0};
+    load(&most, x[0] + i);
+    for (int k = 1; k < count; k++) {
+        load(&v, x[k] + i);
+        const ints more = v > most;
+        choose(&most, &more, &v);
+    }
+    for (int k = 0; k < count; k++) {
+        load(&v, x[k] + i);
+        v -= most;
+        fast_exp(&v);
+        sum += v;
+    }
+    fast_log(&sum);
+    *out = most + sum;
+}
+
+inline_ void mix(const float *const *x, int count, int32_t n, float *out) {
+    const float less = (float)log(count);
+    int32_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        floats v;
+        mix_lanes(x, count, i, &v);
+        v -= less;
+        memcpy(out + i, &v, sizeof v);
+    }
+    for (; i < n; i++) {
+        double sum = 0;
+        float most = x[0][i];
+        for (int k = 1; k < count; k++) most = x[k][i] > most ? x[k][i] : most;
+        for (int k = 0; k < count; k++) sum += exp((double)(x[k][i] - most));
+        out[i] = most + (float)log(sum) - less;
+    }
+}
+
 /* From i on in steps of LOOK: where the next numbers are of which one is better than `worst`; n or
  * more when there are none. */
 inline_ int32_t next_better(const float *x, int32_t i, int32_t n, float worst) {
@@ -97,6 +157,9 @@ inline_ int32_t next_better(const float *x, int32_t i, int32_t n, float worst) {
 #define ROWS(name, on)                                                                             \
     on static float lse_##name(const float *x, int32_t n) {                                        \
         return lse(x, n);                                                                          \
+    }                                                                                              \
+    on static void mix_##name(const float *const *x, int count, int32_t n, float *out) {           \
+        mix(x, count, n, out);                                                                     \
     }                                                                                              \
     on static int32_t next_better_##name(const float *x, int32_t i, int32_t n, float worst) {      \
         return next_better(x, i, n, worst);                                                        \
@@ -116,6 +179,10 @@ ROWS(avx512, __attribute__((target("avx512f"))))
 
 float fth_row_lse(const float *x, int32_t n) {
     return CHOOSE(lse, x, n);
+}
+
+void fth_row_mix(const float *const *x, int count, int32_t n, float *out) {
+    CHOOSE(mix, x, count, n, out);
 }
 
 int32_t fth_row_best(const float *x, int32_t n, int32_t k, float *best, int32_t *index) {

@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -43,12 +46,26 @@ static fth_err read_all(int fd, const char *path, char **data, size_t *size) {
     return FTH_OK;
 }
 
+/* A pipe with a name is refused: nobody may be there to write to it, and it would be waited for. Those of a shell,
+ * "<(...)" and "-", have none. */
+static fth_err check_kind(int fd, const char *path) {
+    struct stat st;
+    struct statfs fs;
+    if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && fstatfs(fd, &fs) == 0 &&
+        fs.f_type != PIPEFS_MAGIC)
+        return fth_fail(FTH_BAD_INPUT, "%s: is a pipe and must be a file", path);
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) return FTH_OK;
+    return fail_path("open", path);
+}
+
 fth_err fth_file_read(const char *path, char **data, size_t *size) {
     *data = NULL;
     *size = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fail_path("open", path);
-    fth_err err = read_all(fd, path, data, size);
+    fth_err err = check_kind(fd, path);
+    if (!err) err = read_all(fd, path, data, size);
     close(fd);
     return err;
 }
@@ -115,10 +132,9 @@ int fth_file_exists(const char *path) {
 }
 
 int fth_folder_has(const char *folder, const char *name) {
-    char *path = fth_strdup_printf("%s/%s", folder, name);
-    int there = path && fth_file_exists(path);
-    free(path);
-    return there;
+    char path[PATH_MAX]; /* on the stack: no memory would look like no file */
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n < (int)sizeof path && fth_file_exists(path);
 }
 
 int fth_same_file(const char *a, const char *b) {

@@ -18,7 +18,7 @@ static inline fth_err fth_path_error(int reason) {
     return wrong ? FTH_NOT_FOUND : reason == EISDIR ? FTH_BAD_INPUT : FTH_IO;
 }
 
-/* Reads all of a file (or pipe). *data is malloc'd and has a NUL after its size bytes.
+/* Reads all of a file, or of a pipe without a name. *data is malloc'd and has a NUL after its size bytes.
  * FTH_NOT_FOUND when there is none, FTH_IO otherwise; the message has path and reason. */
 fth_err fth_file_read(const char *path, char **data, size_t *size);
 

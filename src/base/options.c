@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/option_hints.h"
 #include "base/option_value.h"
 #include "base/yaml.h"
 
@@ -70,6 +71,10 @@ static fth_err fail_unknown(const command_line *c, fth_err code, const char *whe
             names[n++] = own;
         }
     for (size_t i = 0; i < n_extra; i++) names[n++] = extra[i];
+    const fth_option_hint *hint = fth_option_hint_for(name, names, n);
+    if (hint)
+        return fth_fail(code, "%s: unknown %s; did you mean %s%s%s?", where, what, dashes,
+                        hint->option, hint->rest);
     const char *meant = fth_nearest(name, names, n);
     if (!meant) return fth_fail(code, "%s: unknown %s", where, what);
     return fth_fail(code, "%s: unknown %s; did you mean %s%s?", where, what, dashes, meant);
@@ -256,6 +261,20 @@ bool fth_option_was_set(const fth_option_group *groups, size_t n, const char *fi
     size_t i;
     const fth_option_group *g = group_of(groups, n, field, &i);
     return g && g->set && g->set[i];
+}
+
+static void mark(const fth_option_group *groups, size_t n, const char *field, bool given) {
+    size_t i;
+    const fth_option_group *g = group_of(groups, n, field, &i);
+    if (g && g->set) g->set[i] = given;
+}
+
+void fth_option_give(const fth_option_group *groups, size_t n, const char *field) {
+    mark(groups, n, field, true);
+}
+
+void fth_option_forget(const fth_option_group *groups, size_t n, const char *field) {
+    mark(groups, n, field, false);
 }
 
 const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field) {

@@ -144,6 +144,11 @@ void fth_parsed_fini(fth_parsed *parsed);
 /* Was the option of this field given by a file or on the command line? */
 bool fth_option_was_set(const fth_option_group *groups, size_t n, const char *field);
 
+/* Notes that the field has got a value from elsewhere: it counts as given, in a dump too. */
+void fth_option_give(const fth_option_group *groups, size_t n, const char *field);
+/* The other way round: one that says how a process was started and not what it does. */
+void fth_option_forget(const fth_option_group *groups, size_t n, const char *field);
+
 /* The value that the option of this field has on the command line, NULL where it is not there. */
 const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field);
 

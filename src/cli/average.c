@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 #include "store/average.h"
 #include "store/checkpoint.h"
@@ -75,15 +76,15 @@ static fth_err alpha_of(const fth_model_dir *m, double *alpha) {
 /* The mean of parameters that were trained for different branch scales fits none of them. */
 static fth_err check_alphas(fth_model_dir *const *models, size_t n) {
     double first = 0, alpha = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = n; i-- > 0;) {
         FTH_TRY(alpha_of(models[i], &alpha));
-        if (i == 0) first = alpha;
+        if (i == n - 1) first = alpha;
         if (alpha != first)
             return fth_fail(FTH_BAD_INPUT,
                             "%s (step %lld) has alpha %.9g, but %s (step %lld) has %.9g: models "
-                            "whose alphas differ cannot be averaged",
-                            models[0]->path, (long long)models[0]->config.step, first,
-                            models[i]->path, (long long)models[i]->config.step, alpha);
+                            "whose alphas differ cannot be averaged; the last %zu can",
+                            models[n - 1]->path, (long long)models[n - 1]->config.step, first,
+                            models[i]->path, (long long)models[i]->config.step, alpha, n - 1 - i);
     }
     return FTH_OK;
 }
@@ -105,13 +106,14 @@ static fth_err average(const folders *f, const char *out) {
     return err;
 }
 
-static fth_err run(const average_options *o, bool has_last, const fth_parsed *parsed) {
+static fth_err run(const average_options *o, bool has_last, fth_parsed *parsed) {
     folders f = {0};
     fth_err err = FTH_OK;
     if (!o->out[0]) return fth_fail(FTH_USAGE, "--out FOLDER is missing");
     if (has_last && parsed->n_positionals != 1)
         return fth_fail(FTH_USAGE, "--last %lld: takes one run, not %zu folders",
                         (long long)o->last, parsed->n_positionals);
+    if (!has_last) FTH_TRY(fth_model_paths(parsed, 0, parsed->n_positionals));
     if (has_last) {
         err = add_newest(&f, parsed->positionals[0], (size_t)o->last);
     } else {

@@ -8,6 +8,7 @@
 
 #include "backend/device/device.h"
 #include "base/option_uses.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 
 double fth_bench_now(void) {
@@ -67,13 +68,34 @@ void fth_bench_print_profile(const double *times, double total, double n, const 
            100 * (total - known) / total);
 }
 
+/* What only a front or a head has. */
+static fth_err take_parts(const bench_options *o, fth_config *c) {
+    const int32_t side = (int32_t)o->image_size;
+    if (side > 0 && c->arch != FTH_ENC)
+        return fth_fail(FTH_USAGE, "--image-size %d: needs --arch enc", side);
+    if (side > 0) {
+        if (c->head == FTH_HEAD_NEXT_TOKEN) c->head = FTH_HEAD_CLASS;
+        c->front = FTH_FRONT_IMAGE;
+        c->src_vocab = 0;
+        c->share = FTH_SHARE_NONE;
+        c->image_size[0] = c->image_size[1] = side;
+        c->channels = 3;
+        c->patch = (int32_t)o->patch;
+        const int32_t rows = fth_config_patches(c) + fth_config_has_cls(c);
+        if (c->max_positions < rows) c->max_positions = rows;
+    }
+    if (fth_config_has(c, "classes")) c->classes = (int32_t)o->classes;
+    if (fth_config_has(c, "visual_tokens")) c->visual_tokens = (int32_t)o->classes;
+    return FTH_OK;
+}
+
 fth_err fth_bench_config(const fth_bench *b, fth_config *out) {
     FTH_TRY(fth_config_from_options(b->model, out));
     out->src_vocab = out->arch == FTH_DEC ? 0 : (int32_t)b->o->vocab;
     out->tgt_vocab = out->arch == FTH_ENC ? 0 : (int32_t)b->o->vocab;
     if (out->max_positions < b->o->sentence_length)
         out->max_positions = (int32_t)b->o->sentence_length;
-    return FTH_OK;
+    return take_parts(b->o, out);
 }
 
 /* groups: of bench, model, device. */
@@ -82,6 +104,9 @@ static fth_err check(const fth_bench *b, const char *part, const fth_option_grou
                                           {"sentence_length", " train generate "},
                                           {"max_tokens", " train "},
                                           {"updates", " train "},
+                                          {"classes", " train "},
+                                          {"image_size", " train "},
+                                          {"patch", " train "},
                                           {"memory_budget", " train "},
                                           {"telemetry", " train "},
                                           {"batch", " generate "},
@@ -134,9 +159,10 @@ fth_err fth_verb_bench(int argc, char **argv) {
     bool done;
     fth_err err = fth_verb_options(&usage, groups, 3, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
+        err = fth_model_paths(&parsed, 1, 1);
         const fth_bench b = {&options, &model, &device,
                              parsed.n_positionals > 1 ? parsed.positionals[1] : NULL};
-        err = run_part(&b, parsed.positionals[0], groups);
+        if (err == FTH_OK) err = run_part(&b, parsed.positionals[0], groups);
     }
     fth_parsed_fini(&parsed);
     return err;

@@ -8,6 +8,11 @@
     X(I64, vocab, "8192", FTH_RANGE(5, 16777216), "words of the vocabulary")                       \
     X(I64, sentence_length, "32", FTH_RANGE(1, 65535), "tokens of every sentence")                 \
     X(I64, max_tokens, "1024", FTH_RANGE(1, 16777216), "train: tokens of the batch, of each side") \
+    X(I64, classes, "10", FTH_RANGE(2, 16777216),                                                  \
+      "train: of a head with classes, or visual tokens")                                           \
+    X(I64, image_size, "0", FTH_RANGE(0, 16384),                                                   \
+      "train: pictures of so many points a side in place of words (--arch enc); 0: words")         \
+    X(I64, patch, "4", FTH_RANGE(1, 1024), "train: points a side of a patch of a picture")         \
     X(I64, updates, "10", FTH_RANGE(1, 1000000), "train: updates to time, after two to warm up")   \
     X(SIZE, memory_budget, "", FTH_ANY, "train: as in fathom train")                               \
     X(BOOL, telemetry, "false", FTH_ANY,                                                           \

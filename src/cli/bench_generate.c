@@ -40,7 +40,7 @@ static fth_err load_model(bench *b, const fth_bench *what) {
         if (!flat) return fth_fail(FTH_NO_MEMORY, "no memory for the parameters");
         fth_model_draw(&b->model, 1, flat);
     }
-    fth_err err = fth_arenas_new(b->device, b->model.params.size, 0, false, &b->arenas);
+    fth_err err = fth_arenas_new(b->device, b->model.params.size, 0, 0, &b->arenas);
     if (err == FTH_OK) err = fth_arenas_load(b->device, &b->arenas, flat);
     free(flat);
     return err;
@@ -165,8 +165,8 @@ static fth_err report(bench *b) {
     int64_t peak = 0;
     FTH_TRY(fth_bench_bytes(b->device, true, &peak));
     peak -= b->before;
-    const double planned = (double)(fth_stepper_bytes(b->stepper) +
-                                    fth_arenas_bytes(b->device, b->arenas.n, 0, false));
+    const double planned =
+        (double)(fth_stepper_bytes(b->stepper) + fth_arenas_bytes(b->device, b->arenas.n, 0, 0));
     const double parameters = (double)fth_params_count(&b->model.params);
     if (b->o->json) {
         printf("{\"tokens_per_s\": %.6g, \"ms_per_batch\": %.6g, \"ms_fastest\": %.6g, "

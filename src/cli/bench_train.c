@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "backend/device/device.h"
-#include "base/philox.h"
 #include "cli/bench.h"
-#include "graph/batch_store.h"
+#include "cli/bench_batch.h"
 #include "graph/flops.h"
 #include "run/telemetry.h"
 
@@ -15,7 +14,7 @@ typedef struct bench {
     fth_device *device;
     fth_model model;
     fth_trainer trainer;
-    fth_batch_store store;
+    fth_bench_batch made;
     fth_telemetry *telemetry; /* NULL: none */
     double *seconds;          /* [updates] */
     double *watched;          /* [updates] with telemetry */
@@ -24,47 +23,23 @@ typedef struct bench {
     int64_t before;   /* bytes in use before the model was made */
 } bench;
 
-static fth_err fill_side(bench *b, fth_side side, int32_t vocab) {
-    int32_t length = (int32_t)b->o->sentence_length;
-    int32_t n = (int32_t)(b->o->max_tokens / length), rows = n * length;
-    int32_t *ids = malloc(sizeof *ids * (size_t)(2 * rows + n + 1));
-    if (!ids) return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d tokens", rows);
-    int32_t *targets = ids + rows, *offsets = targets + rows;
-    fth_rng rng;
-    fth_rng_init(&rng, 1, (uint64_t)side);
-    for (int32_t i = 0; i < 2 * rows; i++)
-        ids[i] = 4 + (int32_t)fth_rng_below(&rng, (uint64_t)(vocab - 4));
-    for (int32_t i = 0; i <= n; i++) offsets[i] = i * length;
-    bool loss = side == b->trainer.outputs.side;
-    fth_err err =
-        fth_batch_store_fill(&b->store, side, n, offsets, ids, loss ? targets : NULL, vocab);
-    free(ids);
-    return err;
-}
-
 static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *recipe) {
     double start = fth_bench_now();
     FTH_TRY(fth_bench_bytes(b->device, false, &b->before));
     FTH_TRY(fth_model_init(&b->model, config));
-    int64_t src = config->arch == FTH_DEC ? 0 : b->o->max_tokens;
-    int64_t tgt = config->arch == FTH_ENC ? 0 : b->o->max_tokens;
-    fth_trainer_spec size = {.src_tokens = src,
-                             .tgt_tokens = tgt,
-                             .max_len = b->o->sentence_length,
-                             .memory_budget = (int64_t)b->o->memory_budget,
-                             .inline_updates = fth_can_update_inline(recipe, 1)};
+    fth_trainer_spec size = fth_bench_size(b->o, config);
+    size.memory_budget = (int64_t)b->o->memory_budget;
+    size.inline_updates = fth_can_update_inline(recipe, 1, 1);
     FTH_TRY(fth_trainer_init(&b->trainer, &b->model, b->device, recipe, &size));
     if (b->o->telemetry) FTH_TRY(fth_telemetry_new(&b->trainer, &size, &b->telemetry));
     FTH_TRY(fth_trainer_draw(&b->trainer, 1));
-    FTH_TRY(fth_batch_store_init(&b->store, (int32_t)src, (int32_t)tgt, (int32_t)b->o->max_tokens));
-    if (src) FTH_TRY(fill_side(b, FTH_SRC, config->src_vocab));
-    if (tgt) FTH_TRY(fill_side(b, FTH_TGT, config->tgt_vocab));
+    FTH_TRY(fth_bench_batch_init(&b->made, b->o, config));
     b->startup = fth_bench_now() - start;
     return FTH_OK;
 }
 
 static fth_err measure(bench *b) {
-    const fth_batch *batch = &b->store.batch;
+    const fth_batch *batch = &b->made.store.batch;
     int64_t warm = 2;
     for (int64_t i = 0; i < b->o->updates + warm; i++) {
         if (i == warm && b->o->profile) fth_program_profile(b->trainer.program, true);
@@ -89,7 +64,7 @@ static fth_err report(bench *b) {
     double total = 0;
     for (int64_t i = 0; i < n; i++) total += b->seconds[i];
     double median = fth_bench_median(b->seconds, n), watched = fth_bench_median(b->watched, n);
-    const fth_batch *batch = &b->store.batch;
+    const fth_batch *batch = &b->made.store.batch;
     double tokens = batch->side[0].rows + batch->side[1].rows;
     double flops = fth_graph_flops(fth_program_graph(b->trainer.program), batch);
     FTH_TRY(fth_bench_bytes(b->device, true, &peak));
@@ -125,6 +100,17 @@ static fth_err report(bench *b) {
     return FTH_OK;
 }
 
+static fth_err check_length(const bench_options *o, const fth_config *c) {
+    const int64_t length = fth_bench_size(o, c).max_len;
+    if (o->max_tokens >= length) return FTH_OK;
+    if (length != o->sentence_length)
+        return fth_fail(FTH_USAGE,
+                        "--max-tokens %lld: must be at least %lld, the rows of a picture",
+                        (long long)o->max_tokens, (long long)length);
+    return fth_fail(FTH_USAGE, "--max-tokens %lld: must be at least --sentence-length %lld",
+                    (long long)o->max_tokens, (long long)length);
+}
+
 fth_err fth_bench_train(const fth_bench *what) {
     const bench_options *o = what->o;
     const fth_device_options *d = what->device;
@@ -138,10 +124,8 @@ fth_err fth_bench_train(const fth_bench *what) {
                          .smoothing = 0.1,
                          .dropout = true,
                          .seed = 1};
-    if (o->max_tokens < o->sentence_length)
-        return fth_fail(FTH_USAGE, "--max-tokens %lld: must be at least --sentence-length %lld",
-                        (long long)o->max_tokens, (long long)o->sentence_length);
     FTH_TRY(fth_bench_config(what, &config));
+    FTH_TRY(check_length(o, &config));
     b.seconds = calloc((size_t)o->updates * 2, sizeof *b.seconds);
     if (!b.seconds)
         return fth_fail(FTH_NO_MEMORY, "no memory for %lld times", (long long)o->updates);
@@ -152,7 +136,7 @@ fth_err fth_bench_train(const fth_bench *what) {
     if (err == FTH_OK) err = report(&b);
     fth_telemetry_free(b.telemetry);
     fth_trainer_fini(&b.trainer);
-    fth_batch_store_fini(&b.store);
+    fth_bench_batch_fini(&b.made);
     fth_model_fini(&b.model);
     fth_device_close(b.device);
     free(b.seconds);

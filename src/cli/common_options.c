@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/option_uses.h"
+
 /* "k=v": a number, true or false, or a word. */
 static fth_err add_method_option(fth_config *c, const char *text) {
     const char *equals = strchr(text, '=');
@@ -52,11 +54,19 @@ static fth_err parse_cutoffs(const char *text, int32_t out[2]) {
     return FTH_OK;
 }
 
+/* "auto" stays next-token until the data set is known. */
+static void take_head(const fth_model_options *o, fth_config *c) {
+    for (int head = FTH_HEAD_NEXT_TOKEN; head <= FTH_HEAD_TOKEN_CLASS; head++)
+        if (strcmp(o->head, fth_head_name((fth_head_id)head)) == 0) c->head = (fth_head_id)head;
+    c->pool = strcmp(o->pool, "mean") == 0 ? FTH_POOL_MEAN : FTH_POOL_FIRST;
+}
+
 fth_err fth_config_from_options(const fth_model_options *o, fth_config *out) {
     fth_config c = fth_config_default();
     c.arch = strcmp(o->arch, "enc") == 0   ? FTH_ENC
              : strcmp(o->arch, "dec") == 0 ? FTH_DEC
                                            : FTH_ENCDEC;
+    if (c.arch == FTH_ENC) take_head(o, &c);
     if (strlen(o->method) >= sizeof c.method)
         return fth_fail(FTH_USAGE, "--method %.40s: does not exist", o->method);
     snprintf(c.method, sizeof c.method, "%s", o->method);
@@ -99,15 +109,32 @@ static fth_err parse_betas(const char *text, double *beta1, double *beta2) {
                     "--adam-betas %s: must be two numbers from 0 to below 1, as 0.9,0.98", text);
 }
 
+fth_err fth_check_schedule(const fth_option_group *groups, size_t n,
+                           const fth_optimiser_options *o) {
+    static const char *const polynomial[] = {"power", NULL}, *const wsd[] = {"decay_updates", NULL},
+                             *const both[] = {"end_learning_rate", NULL};
+    const bool falls = strcmp(o->lr_scheduler, "polynomial") == 0;
+    const bool stays = strcmp(o->lr_scheduler, "wsd") == 0;
+    if (!falls)
+        FTH_TRY(fth_refuse_options(groups, n, polynomial, "is for --lr-scheduler polynomial"));
+    if (!stays) FTH_TRY(fth_refuse_options(groups, n, wsd, "is for --lr-scheduler wsd"));
+    if (falls || stays) return FTH_OK;
+    return fth_refuse_options(groups, n, both, "is for --lr-scheduler polynomial and wsd");
+}
+
 fth_err fth_recipe_from_options(const fth_optimiser_options *o, fth_recipe *out) {
-    *out = (fth_recipe){.schedule = {.lr = o->lr,
-                                     .lr_start = o->warmup_init_lr,
-                                     .warmup = o->warmup_updates,
-                                     .total = o->max_update},
-                        .eps = o->adam_eps,
-                        .weight_decay = o->weight_decay,
-                        .clip = o->clip_norm,
-                        .smoothing = o->label_smoothing};
+    *out =
+        (fth_recipe){.schedule = {.lr = o->lr,
+                                  .lr_start = o->warmup_init_lr,
+                                  .warmup = o->warmup_updates,
+                                  .total = o->max_update,
+                                  .lr_end = o->end_learning_rate,
+                                  .power = o->power > 0 ? o->power : 1,
+                                  .decay = o->decay_updates ? o->decay_updates : o->max_update / 5},
+                     .eps = o->adam_eps,
+                     .weight_decay = o->weight_decay,
+                     .clip = o->clip_norm,
+                     .smoothing = o->label_smoothing};
     FTH_TRY(fth_schedule_find(o->lr_scheduler, &out->schedule.kind));
     return parse_betas(o->adam_betas, &out->beta1, &out->beta2);
 }

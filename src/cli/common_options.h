@@ -28,11 +28,17 @@ FTH_OPTION_GROUP(fth_cpu_device_options_group, fth_device_options, "device", CPU
 #define OPTIMISER_OPTIONS(X)                                                                       \
     X(F64, lr, "0.0005", FTH_ABOVE(0), "peak learning rate")                                       \
     X(CHOICE, lr_scheduler, "inverse_sqrt",                                                        \
-      FTH_CHOICES("inverse_sqrt|inverse_sqrt_nowarmup|constant|linear|cosine"),                    \
+      FTH_CHOICES("inverse_sqrt|inverse_sqrt_nowarmup|constant|linear|cosine|polynomial|wsd"),     \
       "how the rate changes")                                                                      \
-    X(I64, warmup_updates, "4000", FTH_MIN(0), "updates in which the rate rises to its peak")      \
+    X(I64, warmup_updates, "4000", FTH_RANGE(0, 1e12),                                             \
+      "updates in which the rate rises to its peak")                                               \
     X(F64, warmup_init_lr, "1e-7", FTH_MIN(0), "rate where the rise begins")                       \
     X(I64, max_update, "100000", FTH_MIN(1), "updates of the whole run")                           \
+    X(F64, end_learning_rate, "", FTH_MIN(0),                                                      \
+      "polynomial, wsd: the rate at --max-update; default: 0")                                     \
+    X(F64, power, "", FTH_ABOVE(0), "polynomial: of the share that is left; default: 1")           \
+    X(I64, decay_updates, "", FTH_MIN(1),                                                          \
+      "wsd: updates of the way down, the last ones; default: a fifth of --max-update")             \
     X(STR, adam_betas, "0.9,0.98", FTH_SHOWN_AS("B1,B2"), "decay of Adam's two averages")          \
     X(F64, adam_eps, "1e-8", FTH_ABOVE(0), "added to the root of Adam's second average")           \
     X(F64, weight_decay, "0.0001", FTH_MIN(0), "decoupled, of every parameter")                    \
@@ -43,6 +49,11 @@ FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
 
 #define MODEL_OPTIONS(X)                                                                           \
     X(CHOICE, arch, "encdec", FTH_CHOICES("encdec|enc|dec"), "stacks of the model")                \
+    X(CHOICE, head, "auto",                                                                        \
+      FTH_CHOICES("auto|next-token|masked-token|class|regression|token-class"),                    \
+      "what an encoder (--arch enc) predicts; auto: by the data set")                              \
+    X(CHOICE, pool, "first", FTH_CHOICES("first|mean"),                                            \
+      "what stands for a sample: its first row, or the mean")                                      \
     X(STR, method, FTH_DEFAULT_METHOD, FTH_SHOWN_AS("ID"), "see fathom methods")                   \
     X(LIST, method_option, "", FTH_SHOWN_AS("K=V"), "option of the method")                        \
     X(I64, encoder_layers, "6", FTH_RANGE(1, 100000), "layers of the encoder")                     \
@@ -68,6 +79,10 @@ FTH_OPTIONS(fth_model_options, "model", MODEL_OPTIONS)
 
 /* The configuration that the options describe; vocabularies are the caller's to set. */
 fth_err fth_config_from_options(const fth_model_options *o, fth_config *out);
+
+/* Refuses options of other schedules than the one that is asked for. */
+fth_err fth_check_schedule(const fth_option_group *groups, size_t n,
+                           const fth_optimiser_options *o);
 
 /* Everything of a recipe but dropout and seed. */
 fth_err fth_recipe_from_options(const fth_optimiser_options *o, fth_recipe *out);

@@ -84,7 +84,7 @@ static fth_err make_data(demo *d) {
 }
 
 /* Options that only the method of the demo takes: a ramp as long as the warm-up, and the branches'
- * rate slowed with it, which small batches need (doc/mathematics.md#branchnorm). */
+ * rate slowed with it, which a long ramp needs (doc/mathematics.md#branchnorm). */
 static int add_schedule(demo *d, const fth_method *m, char **words, int64_t warmup) {
     if (!m->step) return 0;
     words[0] = words[2] = "--method-option";

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/option_uses.h"
 #include "cli/common_options.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 #include "data/folder.h"
 #include "train/evaluate.h"
@@ -106,7 +107,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
         fth_err err = fth_weights_finite(&w->model, w->flat, FTH_QUANTIZE_RULE);
         if (err != FTH_OK) return fth_fail_in(err, "%s", folder);
     }
-    FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, false, &w->arenas));
+    FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, 0, &w->arenas));
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
     bool lm = w->model.config.arch == FTH_DEC;
     int64_t len = lm ? o->tokens_per_sample : o->max_tokens;
@@ -135,8 +136,10 @@ fth_err fth_verb_evaluate(int argc, char **argv) {
     fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         work w = {0};
-        err = evaluate(&w, parsed.positionals[0], parsed.positionals[1], &options, &device, groups,
-                       2);
+        err = fth_model_paths(&parsed, 0, 0);
+        if (err == FTH_OK)
+            err = evaluate(&w, parsed.positionals[0], parsed.positionals[1], &options, &device,
+                           groups, 2);
         fth_evaluator_fini(&w.evaluator);
         if (w.device) fth_arenas_free(w.device, &w.arenas);
         fth_device_close(w.device);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/model_path.h"
 #include "cli/verb.h"
 #include "model/folding.h"
 #include "train/weights.h"
@@ -37,6 +38,7 @@ fth_err fth_verb_fold(int argc, char **argv) {
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, 1, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done) err = fth_model_paths(&parsed, 0, 0);
     if (err == FTH_OK && !done) err = run(parsed.positionals[0], &options);
     fth_parsed_fini(&parsed);
     return err;

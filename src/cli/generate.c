@@ -12,9 +12,10 @@
 #include "base/option_uses.h"
 #include "base/writer.h"
 #include "cli/common_options.h"
-#include "cli/verb.h"
-#include "text/lines.h"
 #include "cli/generate_input.h"
+#include "cli/model_path.h"
+#include "cli/verb.h"
+#include "decode/align.h"
 #include "decode/generator.h"
 #include "train/weights.h"
 
@@ -22,9 +23,18 @@
     X(STR, input, "-", FTH_SHOWN_AS("FILE"), "a line of text for each output; -: standard input")  \
     X(STR, output, "-", FTH_SHOWN_AS("FILE"), "where the output goes; -: standard output")         \
     X(STR, prefix, "", FTH_SHOWN_AS("FILE"), "lines with the forced beginning of each output")     \
+    X(STR, constraints, "", FTH_SHOWN_AS("FILE"),                                                  \
+      "lines with phrases that each output must have, in their order, with tabs between")          \
     X(CHOICE, format, "text", FTH_CHOICES("text|fairseq|jsonl"), "of the output")                  \
+    X(CHOICE, print_alignment, "", FTH_CHOICES("hard|soft"),                                       \
+      "with --format fairseq or jsonl: for each output token the source token that the last "      \
+      "layer's attention looked at most (hard), or its shares of all (soft)")                      \
     X(I64, beam, "5", FTH_RANGE(1, 256), "hypotheses kept; 1: greedy")                             \
     X(I64, nbest, "1", FTH_MIN(1), "hypotheses printed for each line; an empty one where none is") \
+    X(I64, diverse_beam_groups, "1", FTH_RANGE(1, 256),                                            \
+      "parts of the beam that shun each other's words; must divide --beam")                        \
+    X(F64, diverse_beam_strength, "0.5", FTH_MIN(0),                                               \
+      "what a word costs that an earlier part has chosen in the same step")                        \
     X(F64, lenpen, "1", FTH_ANY, "the score is divided by length^lenpen")                          \
     X(F64, unkpen, "0", FTH_ANY, "taken off the score of the unknown word")                        \
     X(F64, max_len_a, "0", FTH_MIN(0),                                                             \
@@ -60,7 +70,8 @@ typedef struct work {
     fth_device *device;
     fth_tokenizer *src, *tgt; /* src may be tgt */
     fth_generator *generator;
-    fth_str text; /* of one hypothesis */
+    fth_aligner *aligner; /* NULL: not asked for */
+    fth_str text;         /* of one hypothesis */
     FILE *out;
     fth_log log;
     int64_t skipped; /* lines that are not UTF-8 */
@@ -81,13 +92,72 @@ static void print_pieces(FILE *out, const fth_tokenizer *t, const int32_t *ids, 
         fprintf(out, "%s%s", i ? " " : "", fth_tokenizer_piece(t, ids[i]));
 }
 
+/* The source token of each token of an output, end symbols of both left out. */
+static int32_t looked_at(const float *row, int32_t n_source) {
+    int32_t best = 0;
+    for (int32_t s = 1; s < n_source - 1; s++)
+        if (row[s] > row[best]) best = s;
+    return best;
+}
+
+static fth_err align(work *w, const fth_output *out, const fth_hypothesis *h,
+                     const float **weights) {
+    return fth_aligner_run(w->aligner, out->source, out->n_source, w->model[0].config.bos,
+                           h->tokens, h->n, weights);
+}
+
+static bool is_hard(const work *w) {
+    return strcmp(w->o->print_alignment, "hard") == 0;
+}
+
+/* Tokens of an output without its end symbol. */
+static int32_t shown_tokens(const work *w, const fth_hypothesis *h) {
+    return h->n && h->tokens[h->n - 1] == w->model[0].config.eos ? h->n - 1 : h->n;
+}
+
+/* "0-0 2-1": source-output, as fairseq prints them; soft: the shares of a token with commas. */
+static fth_err print_alignment(work *w, const fth_output *out, const fth_hypothesis *h) {
+    const float *weights = NULL;
+    if (!w->aligner) return FTH_OK;
+    FTH_TRY(align(w, out, h, &weights));
+    fprintf(w->out, "A-%lld\t", (long long)out->input->number);
+    const int32_t n = is_hard(w) ? shown_tokens(w, h) : h->n;
+    for (int32_t t = 0; t < n; t++) {
+        const float *row = weights + (size_t)t * (size_t)out->n_source;
+        fputs(t ? " " : "", w->out);
+        if (is_hard(w)) fprintf(w->out, "%d-%d", looked_at(row, out->n_source), t);
+        for (int32_t s = 0; s < out->n_source && !is_hard(w); s++)
+            fprintf(w->out, "%s%.6g", s ? "," : "", (double)row[s]);
+    }
+    fputc('\n', w->out);
+    return FTH_OK;
+}
+
+/* The same for JSON: a list of [source, output], or of the shares of each token. */
+static fth_err alignment_json(work *w, const fth_output *out, const fth_hypothesis *h,
+                              json_t **list) {
+    const float *weights = NULL;
+    FTH_TRY(align(w, out, h, &weights));
+    *list = json_array();
+    const int32_t n = is_hard(w) ? shown_tokens(w, h) : h->n;
+    for (int32_t t = 0; t < n; t++) {
+        const float *row = weights + (size_t)t * (size_t)out->n_source;
+        json_t *one =
+            is_hard(w) ? json_pack("[i, i]", looked_at(row, out->n_source), t) : json_array();
+        for (int32_t s = 0; s < out->n_source && !is_hard(w); s++)
+            json_array_append_new(one, fth_json_number((double)row[s]));
+        json_array_append_new(*list, one);
+    }
+    return FTH_OK;
+}
+
 /* fairseq's lines: scores in log2. */
 static fth_err print_fairseq(work *w, const fth_output *out) {
     long long id = (long long)out->input->number;
     fprintf(w->out, "S-%lld\t%s\n", id, out->input->text);
     for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
         const fth_hypothesis *h = &out->found[k];
-        int32_t shown = h->n && h->tokens[h->n - 1] == w->model[0].config.eos ? h->n - 1 : h->n;
+        int32_t shown = shown_tokens(w, h);
         fprintf(w->out, "H-%lld\t%.9g\t", id, h->score / log(2));
         print_pieces(w->out, w->tgt, h->tokens, shown);
         FTH_TRY(detokenize(w, h));
@@ -95,6 +165,7 @@ static fth_err print_fairseq(work *w, const fth_output *out) {
         for (int32_t i = 0; i < h->n; i++)
             fprintf(w->out, "%s%.4f", i ? " " : "", h->logp[i] / log(2));
         fputc('\n', w->out);
+        FTH_TRY(print_alignment(w, out, h));
     }
     return FTH_OK;
 }
@@ -109,6 +180,12 @@ static fth_err print_jsonl(work *w, const fth_output *out) {
             json_array_append_new(scores, fth_json_number(h->logp[i]));
         json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "text", w->text.text, "score",
                                               fth_json_number(h->score), "token_logp", scores));
+        if (w->aligner) {
+            json_t *alignment = NULL;
+            FTH_TRY(alignment_json(w, out, h, &alignment));
+            json_object_set_new(json_array_get(list, json_array_size(list) - 1), "alignment",
+                                alignment);
+        }
     }
     json_t *line = json_pack("{s:I, s:s, s:o}", "id", (json_int_t)out->input->number, "source",
                              out->input->text, "hypotheses", list);
@@ -155,7 +232,8 @@ static fth_on_bad_line on_bad_line(const work *w) {
 static fth_err run_lines(work *w) {
     fth_generate_input *in = calloc(1, sizeof *in);
     if (!in) return fth_fail(FTH_NO_MEMORY, "no memory for lines of text");
-    fth_err err = fth_generate_input_open(in, w->o->input, w->o->prefix, on_bad_line(w));
+    fth_err err =
+        fth_generate_input_open(in, w->o->input, w->o->prefix, w->o->constraints, on_bad_line(w));
     if (err == FTH_OK) err = generate_all(w, in);
     w->skipped = in->skipped;
     fth_generate_input_fini(in);
@@ -238,7 +316,7 @@ static fth_err load_model(work *w, const char *folder, int i) {
     w->n_models = i + 1;
     fth_err err = check_weights(w, folder, i, flat);
     if (err == FTH_OK)
-        err = fth_arenas_new(w->device, w->model[i].params.size, 0, false, &w->arenas[i]);
+        err = fth_arenas_new(w->device, w->model[i].params.size, 0, 0, &w->arenas[i]);
     if (err == FTH_OK) err = fth_arenas_load(w->device, &w->arenas[i], flat);
     free(flat);
     return err;
@@ -253,6 +331,9 @@ static fth_generator_spec spec_of(const work *w) {
                                            .max_len_b = o->max_len_b,
                                            .min_len = o->min_len,
                                            .no_repeat_ngram = (int32_t)o->no_repeat_ngram_size,
+                                           .constrained = o->constraints[0] != 0,
+                                           .groups = (int32_t)o->diverse_beam_groups,
+                                           .diversity = o->diverse_beam_strength,
                                            .sampling = o->sampling,
                                            .topk = (int32_t)o->sampling_topk,
                                            .topp = o->sampling_topp,
@@ -270,6 +351,21 @@ static fth_err check(const generate_options *o, const fth_option_group *groups, 
     static const char *const drawing[] = {"sampling_topk", "sampling_topp", "temperature", "seed",
                                           NULL};
     if (!o->sampling) FTH_TRY(fth_refuse_options(groups, n, drawing, "needs --sampling"));
+    if (o->print_alignment[0] && strcmp(o->format, "text") == 0)
+        return fth_fail(FTH_USAGE, "--print-alignment %s: needs --format fairseq or jsonl",
+                        o->print_alignment);
+    if (o->sampling)
+        FTH_TRY(fth_refuse_option(groups, n, "diverse_beam_groups",
+                                  "is of beam search, without --sampling"));
+    if (o->diverse_beam_groups == 1)
+        FTH_TRY(
+            fth_refuse_option(groups, n, "diverse_beam_strength", "needs --diverse-beam-groups"));
+    if (o->beam % o->diverse_beam_groups)
+        return fth_fail(FTH_USAGE, "--diverse-beam-groups %lld: must divide --beam %lld",
+                        (long long)o->diverse_beam_groups, (long long)o->beam);
+    if (o->constraints[0] && (o->sampling || o->diverse_beam_groups > 1))
+        return fth_fail(FTH_USAGE, "--constraints %s: cannot be given with --%s", o->constraints,
+                        o->sampling ? "sampling" : "diverse-beam-groups");
     if (o->nbest > o->beam)
         return fth_fail(FTH_USAGE, "--nbest %lld: must be at most --beam %lld", (long long)o->nbest,
                         (long long)o->beam);
@@ -300,6 +396,8 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
         models[i] = (fth_generator_model){parsed->positionals[i], &w->model[i], &w->arenas[i]};
     fth_generator_spec spec = spec_of(w);
     FTH_TRY(fth_generator_new(models, w->n_models, w->device, &spec, &w->generator));
+    if (w->o->print_alignment[0])
+        FTH_TRY(fth_aligner_new(&w->model[0], w->device, &w->arenas[0], &w->aligner));
     FTH_TRY(run_to_output(w));
     fth_generator_totals t = fth_generator_so_far(w->generator);
     if (!w->o->quiet)
@@ -320,6 +418,7 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
 }
 
 static void work_fini(work *w) {
+    fth_aligner_free(w->aligner);
     fth_generator_free(w->generator);
     for (int i = 0; i < w->n_models; i++) {
         fth_arenas_free(w->device, &w->arenas[i]);
@@ -348,6 +447,7 @@ fth_err fth_verb_generate(int argc, char **argv) {
         work w = {.o = &options};
         fth_log_init(&w.log, stderr, false);
         err = check(&options, groups, 2);
+        if (err == FTH_OK) err = fth_model_paths(&parsed, 0, MAX_MODELS);
         if (err == FTH_OK) err = run(&w, &parsed, &device);
         work_fini(&w);
     }

@@ -34,8 +34,8 @@ static void print_help(FILE *out) {
           out);
     for (const struct verb *v = verbs; v->name; v++)
         fprintf(out, "  %-10s %s\n", v->name, v->about);
-    fputs("\n\"fathom VERB --help\" lists the options of a verb with their defaults.\n"
-          "\"fathom --version\" prints the version.\n",
+    fputs("\n\"fathom help VERB\" lists the options of a verb with their defaults.\n"
+          "\"fathom version\" prints the version.\n",
           out);
 }
 
@@ -47,22 +47,41 @@ static fth_err unknown_verb(const char *word) {
     return fth_fail(FTH_USAGE, "%.100s: unknown verb; \"fathom --help\" lists them", word);
 }
 
+static const struct verb *find(const char *word) {
+    const struct verb *v = verbs;
+    while (v->name && strcmp(word, v->name) != 0) v++;
+    return v->name ? v : NULL;
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+/* "fathom help train" is "fathom train --help". */
+static fth_err help(int argc, char **argv) {
+    static char option[] = "--help";
+    char *words[] = {option, NULL};
+    if (argc == 0) {
+        print_help(stdout);
+        return FTH_OK;
+    }
+    const struct verb *v = find(argv[0]);
+    return v ? v->run(1, words) : unknown_verb(argv[0]);
+}
+
 static fth_err run(int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : NULL;
     if (!word) {
         print_help(stderr);
         return fth_fail(FTH_USAGE, "a verb is missing");
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        print_help(stdout);
-        return FTH_OK;
-    }
-    if (strcmp(word, "--version") == 0) {
+    if (is_one_of(word, "help", "--help", "-h")) return help(argc - 2, argv + 2);
+    if (is_one_of(word, "version", "--version", "-V")) {
         puts("fathom " FATHOM_VERSION);
         return FTH_OK;
     }
-    for (const struct verb *v = verbs; v->name; v++)
-        if (strcmp(word, v->name) == 0) return v->run(argc - 2, argv + 2);
+    const struct verb *v = find(word);
+    if (v) return v->run(argc - 2, argv + 2);
     if (word[0] == '-') return fth_fail(FTH_USAGE, "%.100s: the verb comes first", word);
     return unknown_verb(word);
 }
@@ -77,6 +96,6 @@ int main(int argc, char **argv) {
         int reason = errno;
         if (!err) err = fth_fail(FTH_IO, "standard output: cannot write: %s", strerror(reason));
     }
-    if (err) fprintf(stderr, "fathom: %s\n", fth_error_message());
+    if (err && *fth_error_message()) fprintf(stderr, "fathom: %s\n", fth_error_message());
     return fth_exit_status(err);
 }

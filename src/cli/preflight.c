@@ -1,6 +1,7 @@
 /* preflight.c: fathom preflight [DATASET] --config C: is a training worth starting? */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "backend/device/device.h"
 #include "base/option_uses.h"
@@ -11,6 +12,8 @@
 
 #define PREFLIGHT_OPTIONS(X)                                                                       \
     X(I64, vocab, "8000", FTH_RANGE(5, 16777216), "without DATASET: words of the vocabulary")      \
+    X(BOOL, quick, "true", FTH_ANY,                                                                \
+      "an answer in a minute: smaller batches, fewer updates of a slow model")                     \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object")
 FTH_OPTIONS(preflight_options, "preflight", PREFLIGHT_OPTIONS)
 
@@ -18,9 +21,11 @@ static double mib(int64_t bytes) {
     return (double)bytes / 1048576.0;
 }
 
-/* "1 h 02 min", "3 min 20 s", "0.81 s" */
+/* "17 days", "1 h 02 min", "3 min 20 s", "0.81 s" */
 static void print_time(const char *what, double seconds) {
-    if (seconds < 60)
+    if (seconds >= 2 * 86400)
+        printf("%-22s %.0f days\n", what, seconds / 86400);
+    else if (seconds < 60)
         printf("%-22s %.3g s\n", what, seconds);
     else if (seconds < 3600)
         printf("%-22s %d min %02d s\n", what, (int)seconds / 60, (int)seconds % 60);
@@ -42,7 +47,7 @@ static void print_gradients(const fth_preflight *p, int stack) {
     printf("\n");
 }
 
-static void print_dash(const char *what, const fth_dash *d) {
+static void print_dash(const char *what, const fth_preflight *p, const fth_dash *d) {
     printf("%s\n", what);
     printf("  output moved         ");
     for (int32_t i = 0; i < d->updates; i++) printf("%s%.3g", i ? ", " : "", d->moved[i]);
@@ -51,11 +56,12 @@ static void print_dash(const char *what, const fth_dash *d) {
     printf("  gradient norm        %.3g, largest %.3g\n", d->first_gnorm, d->largest_gnorm);
     printf("  largest update       %.2g of the parameters of a sub-layer\n", d->update_ratio);
     if (!isnan(d->encoder_cosine)) printf("  encoder cosine       %.3f\n", d->encoder_cosine);
-    if (d->updates < FTH_PREFLIGHT_UPDATES) printf("  not finite at update %d\n", d->updates + 1);
+    if (d->updates < p->planned) printf("  not finite at update %d\n", d->updates + 1);
 }
 
 static void print_text(const fth_preflight *p) {
     printf("verdict: %s\n  %s\n\n", fth_verdict_name(p->verdict), p->reason);
+    if (p->advice && strcmp(p->advice, p->reason) != 0) printf("advice: %s\n\n", p->advice);
     printf("%-22s %.2f M\n", "parameters", (double)p->parameters / 1e6);
     const int64_t whole = p->fixed_bytes + p->activation_bytes;
     printf("%-22s %.1f MiB: %.1f for parameters, gradients and moments, %.1f for activations%s; "
@@ -66,17 +72,22 @@ static void print_text(const fth_preflight *p) {
            mib(p->available_bytes));
     printf("%-22s %.1f MiB of the machine's memory\n", "batches of an update", mib(p->batch_bytes));
     if (!p->fits) return;
-    print_time("time per update", p->seconds_per_update);
+    print_time(p->estimated ? "time per update, about" : "time per update", p->seconds_per_update);
     if (!isnan(p->updates_per_epoch))
         print_time("time per epoch", p->seconds_per_update * p->updates_per_epoch);
+    char what[64];
+    snprintf(what, sizeof what, "%.0f updates, here", p->updates);
+    print_time(what, p->seconds_per_update * p->updates);
     printf("gradient norm at the start\n");
     print_gradients(p, 0);
     print_gradients(p, 1);
     if (!isnan(p->encoder_cosine))
         printf("%-22s %.3f (mean between positions of a sentence)\n", "encoder cosine",
                p->encoder_cosine);
-    print_dash("first ten updates", &p->scheduled);
-    print_dash("ten updates at the peak rate, from the same start", &p->peak);
+    snprintf(what, sizeof what, "first %d updates", p->planned);
+    print_dash(what, p, &p->scheduled);
+    snprintf(what, sizeof what, "%d updates at the peak rate, from the same start", p->planned);
+    print_dash(what, p, &p->peak);
 }
 
 static fth_err print_json(const fth_preflight *p) {
@@ -93,8 +104,11 @@ static fth_err fly(const fth_run_spec *spec, const fth_device_options *d,
                    const preflight_options *own) {
     fth_device *device = NULL;
     fth_preflight p;
+    fth_log log;
+    fth_log_init(&log, stderr, false);
+    const fth_preflight_how how = {(int32_t)own->vocab, own->quick, &log};
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &device));
-    fth_err err = fth_preflight_run(spec, (int32_t)own->vocab, device, &p);
+    fth_err err = fth_preflight_run(spec, &how, device, &p);
     if (err == FTH_OK) {
         if (own->json)
             err = print_json(&p);
@@ -117,7 +131,8 @@ fth_err fth_verb_preflight(int argc, char **argv) {
         "fathom preflight", "[DATASET]",
         "Looks at a training before hours are spent on it. Takes the options and --config files of "
         "fathom train, makes ten updates by its schedule and ten at its peak rate, and says how "
-        "much memory and time the run takes and whether it is fine, at risk or will fail, and why. "
+        "much memory and time the whole run takes and whether it is fine, at risk or will fail, "
+        "and why. "
         "Without DATASET it makes sentences up. Writes no file; exit status 0 whatever the "
         "verdict.",
         0, 1};

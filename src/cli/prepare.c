@@ -82,6 +82,10 @@ FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
     X(I64, max_positions, "1024", FTH_RANGE(2, 1 << 20),                                           \
       "pairs with more tokens on a side, end symbol included, are left out")                       \
     X(BOOL, strict, "false", FTH_ANY, "a pair that is too long is an error")                       \
+    X(F64, bpe_dropout, "0", FTH_BELOW(0, 1),                                                      \
+      "cut training text at random: the share of BPE merges that are skipped; 0.1 is usual")       \
+    X(I64, segmentations, "1", FTH_RANGE(1, 100),                                                  \
+      "with --bpe-dropout: times that each training line is written, each time cut anew")          \
     X(I64, max_source_tokens, "", FTH_MIN(2),                                                      \
       "cut longer sources to so many, end symbol included")                                        \
     X(I64, max_target_tokens, "", FTH_MIN(2), "cut longer targets")                                \
@@ -345,9 +349,15 @@ static fth_err run(const text_options *text, const table_options *table,
                      .max_positions = o->max_positions,
                      .max_tokens = {o->max_source_tokens, o->max_target_tokens},
                      .strict = o->strict,
+                     .segmentations = (int32_t)o->segmentations,
+                     .bpe_dropout = o->bpe_dropout,
                      .threads = (int)o->threads,
                      .log = &log};
     if (!o->out[0]) return fth_fail(FTH_USAGE, "--out FOLDER is missing");
+    if (o->segmentations > 1 && !(o->bpe_dropout > 0))
+        return fth_fail(FTH_USAGE,
+                        "--segmentations %lld: needs --bpe-dropout, or all would be the same",
+                        (long long)o->segmentations);
     fth_columns columns;
     if (of_pictures(images)) {
         FTH_TRY(prepare_pictures(images, table, o, groups, &log));

@@ -13,6 +13,7 @@
 #include "figure/sweep_figure.h"
 #include "cli/verb.h"
 #include "sweep/data.h"
+#include "sweep/record.h"
 #include "sweep/runner.h"
 #include "sweep/table.h"
 
@@ -205,9 +206,9 @@ static fth_err run_all(sweep *s, size_t *errors) {
         extra[n++] = "--threads";
         extra[n++] = threads;
     }
-    if (!is_set(s, "judge-after")) { /* every run gets its failure flag, however short it is */
+    if (!is_set(s, "judge-after")) { /* a shorter run has not failed for having learned little */
         extra[n++] = "--judge-after";
-        extra[n++] = "0";
+        extra[n++] = "200";
     }
     fth_runner runner = {.out_dir = s->out.text,
                          .data = s->data.text,
@@ -222,6 +223,7 @@ static fth_err run_all(sweep *s, size_t *errors) {
                      "is no data set; fathom prepare makes one"));
     FTH_TRY(fth_make_dirs(s->out.text));
     fth_err err = fth_runner_open(&runner);
+    if (err == FTH_OK) err = fth_sweep_record_write(&s->spec, &s->grid, s->out.text);
     if (err == FTH_OK) err = fth_sweep_data_make(&s->spec, s->out.text, &s->log);
     if (err == FTH_OK) err = fth_runner_run(&runner, &s->grid, errors);
     fth_runner_close(&runner);
@@ -283,6 +285,7 @@ static fth_err work(sweep *s, const char *file) {
         print_runs(s);
         return FTH_OK;
     }
+    FTH_TRY(fth_sweep_record_check(&s->spec, &s->grid, s->out.text, s->o->table));
     fth_err err = s->o->table
                       ? need(s->spec.file, s->out.text, "runs", "has no runs to make tables of")
                       : run_all(s, &errors);

@@ -6,6 +6,7 @@
 #include "base/option_uses.h"
 #include "base/str.h"
 #include "cli/common_options.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
 #include "train/trace.h"
 #include "train/weights.h"
@@ -91,7 +92,9 @@ fth_err fth_verb_trace(int argc, char **argv) {
     if (err == FTH_OK && !done) {
         fth_recipe recipe;
         err = check_optimiser(groups, 3);
+        if (err == FTH_OK) err = fth_check_schedule(groups, 3, &optimiser);
         if (err == FTH_OK) err = fth_recipe_from_options(&optimiser, &recipe);
+        if (err == FTH_OK) err = fth_model_paths(&parsed, 0, 0);
         if (err == FTH_OK)
             err = run(parsed.positionals[0], &options, fth_option_was_set(groups, 3, "update"),
                       &device, &recipe);

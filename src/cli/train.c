@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "backend/device/device.h"
+#include "base/cores.h"
 #include "base/log.h"
-#include "figure/diverged.h"
+#include "cli/self_start.h"
 #include "cli/train_options.h"
+#include "cli/model_path.h"
 #include "cli/verb.h"
+#include "figure/diverged.h"
+#include "run/resume_options.h"
 
 /* The figure of the report that a failed run leaves. What failed stays the error. */
 static fth_err draw_failure(const char *run, fth_log *log) {
@@ -20,22 +24,78 @@ static fth_err draw_failure(const char *run, fth_log *log) {
     return err;
 }
 
-static fth_err train(const char *data, fth_run_spec *spec, const fth_device_options *d,
-                     bool quiet) {
+static fth_err train(fth_run_spec *spec, const fth_device_options *d, bool quiet) {
     fth_log log;
     fth_device *device = NULL;
     fth_run_result result;
-    spec->data = data;
+    const bool first = fth_rank(spec->ranks) == 0;
     fth_log_init(&log, stderr, quiet);
-    FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &device));
-    fth_err err = fth_run(spec, device, &log, &result);
+    FTH_TRY(fth_ranks_agree(spec->ranks,
+                            fth_device_open(d->device, d->precision, (int)d->threads, &device)));
+    fth_err err = fth_run(spec, device, first ? &log : NULL, &result);
     fth_device_close(device);
+    if (!first) return err;
     if (err == FTH_DIVERGED) return draw_failure(spec->save_dir, &log);
     if (err == FTH_OK && !isnan(result.best_nll))
         printf("%lld updates in %.0f s, best valid nll %.4f, ppl %.2f\n", (long long)result.updates,
                result.seconds, result.best_nll, exp(result.best_nll));
+    else if (err == FTH_OK && !isnan(result.best_score))
+        printf("%lld updates in %.0f s, best valid %s %.2f\n", (long long)result.updates,
+               result.seconds, fth_score_name(spec->score.kind), result.best_score);
     else if (err == FTH_OK)
         printf("%lld updates in %.0f s\n", (long long)result.updates, result.seconds);
+    return err;
+}
+
+/* The batches of an update where nobody says how many: as the run has them, or one of each rank. */
+static fth_err settle_update_freq(fth_run_options *o, fth_ranks *ranks) {
+    if (fth_option_was_set(o->groups, FTH_RUN_GROUPS, "update_freq")) return FTH_OK;
+    int64_t stored = -1;
+    fth_err err = fth_rank(ranks) == 0
+                      ? fth_run_options_stored(o->train.save_dir, "update-freq", &stored)
+                      : FTH_OK;
+    FTH_TRY(fth_ranks_agree(ranks, err));
+    FTH_TRY(fth_ranks_broadcast(ranks, &stored, sizeof stored));
+    o->train.update_freq = stored > 0 ? stored : fth_rank_count(ranks);
+    fth_option_give(o->groups, FTH_RUN_GROUPS, "update_freq");
+    return FTH_OK;
+}
+
+/* --ranks where nobody has started them: this process becomes their launcher. Where somebody has, the numbers must be
+ * the same. */
+static fth_err start_ranks(const fth_run_options *o, int argc, char **argv) {
+    const int64_t ranks = o->train.ranks;
+    if (ranks <= 1 || fth_ranks_launched()) return FTH_OK;
+    const int cores = fth_cores_usable().cores;
+    const int64_t threads = o->device.threads > 0 ? 0 : cores > ranks ? cores / ranks : 1;
+    return fth_self_start("train", ranks, threads, argc, argv);
+}
+
+static fth_err check_ranks(const fth_ranks *ranks, int64_t wanted) {
+    if (wanted == 0 || wanted == fth_rank_count(ranks)) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--ranks %lld: the launcher has started %d", (long long)wanted,
+                    fth_rank_count(ranks));
+}
+
+static fth_err train_from_options(const char *data, fth_run_options *o, fth_arena *arena) {
+    fth_run_spec spec;
+    fth_ranks *ranks = NULL;
+    fth_str yaml = {0};
+    FTH_TRY(fth_ranks_open(o->train.rank_timeout, &ranks));
+    fth_err err = fth_ranks_agree(ranks, check_ranks(ranks, o->train.ranks));
+    if (err == FTH_OK) err = settle_update_freq(o, ranks);
+    if (err == FTH_OK) err = fth_ranks_agree(ranks, fth_run_spec_from_options(o, &spec));
+    fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks"); /* a run is not of so many */
+    if (err == FTH_OK) err = fth_options_dump(o->groups, FTH_RUN_GROUPS, &yaml);
+    if (err == FTH_OK) err = fth_model_path(&spec.restore_file, arena);
+    if (err == FTH_OK) {
+        spec.data = data;
+        spec.ranks = ranks;
+        spec.yaml = yaml.text;
+        err = train(&spec, &o->device, o->train.quiet);
+    }
+    fth_str_fini(&yaml);
+    fth_ranks_close(ranks, err);
     return err;
 }
 
@@ -49,19 +109,11 @@ fth_err fth_verb_train(int argc, char **argv) {
                              1, 1};
     fth_parsed parsed;
     bool done;
-    fth_str yaml = {0};
-    fth_run_spec spec;
     fth_err err =
         fth_verb_options(&usage, options.groups, FTH_RUN_GROUPS, argc, argv, &parsed, &done);
-    if (err == FTH_OK && !done) {
-        err = fth_run_spec_from_options(&options, &spec);
-        if (err == FTH_OK) err = fth_options_dump(options.groups, FTH_RUN_GROUPS, &yaml);
-        if (err == FTH_OK) {
-            spec.yaml = yaml.text;
-            err = train(parsed.positionals[0], &spec, &options.device, options.train.quiet);
-        }
-    }
-    fth_str_fini(&yaml);
+    if (err == FTH_OK && !done) err = start_ranks(&options, argc, argv);
+    if (err == FTH_OK && !done)
+        err = train_from_options(parsed.positionals[0], &options, &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

@@ -1,10 +1,47 @@
 #include "cli/train_options.h"
 
+#include <string.h>
+
+#include "base/option_uses.h"
+
 void fth_run_options_init(fth_run_options *o) {
     o->groups[0] = fth_train_options_group(&o->train);
     o->groups[1] = fth_model_options_group(&o->model);
-    o->groups[2] = fth_optimiser_options_group(&o->optimiser);
-    o->groups[3] = fth_device_options_group(&o->device);
+    o->groups[2] = fth_encoder_options_group(&o->encoder);
+    o->groups[3] = fth_optimiser_options_group(&o->optimiser);
+    o->groups[4] = fth_device_options_group(&o->device);
+}
+
+static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out) {
+    if (o->mask_keep + o->mask_random > 1)
+        return fth_fail(FTH_USAGE, "--mask-keep %g and --mask-random %g are more than 1 together",
+                        o->mask_keep, o->mask_random);
+    *out = (fth_encoder_data){.mask_prob = o->mask_prob,
+                              .mask_keep = o->mask_keep,
+                              .mask_random = o->mask_random,
+                              .mask_unit = o->mask_unit[0] == 'w'   ? FTH_MASK_WORDS
+                                           : o->mask_unit[0] == 's' ? FTH_MASK_SPANS
+                                                                    : FTH_MASK_PIECES,
+                              .mask_patches = o->mask_patches,
+                              .crop = (int32_t)o->augment_crop,
+                              .flip = o->augment_flip,
+                              .erase = o->augment_erase};
+    return FTH_OK;
+}
+
+static fth_err score_options(const fth_run_options *all, fth_run_spec *spec) {
+    static const char *const parts[] = {"validate_beam", "validate_sentences", "best_by", NULL};
+    const fth_train_options *o = &all->train;
+    if (!o->validate_score[0])
+        return fth_refuse_options(all->groups, FTH_RUN_GROUPS, parts, "needs --validate-score");
+    spec->score = (fth_scorer_spec){.kind = strcmp(o->validate_score, "chrf") == 0 ? FTH_SCORE_CHRF
+                                                                                   : FTH_SCORE_BLEU,
+                                    .beam = o->validate_beam ? (int32_t)o->validate_beam : 4,
+                                    .sentences = o->validate_sentences,
+                                    .max_tokens = (int32_t)o->max_tokens};
+    spec->best_by_score = strcmp(o->best_by, "score") == 0;
+    if (spec->config.arch == FTH_ENCDEC) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--validate-score %s: is for --arch encdec", o->validate_score);
 }
 
 fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec) {
@@ -15,7 +52,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
     *spec = (fth_run_spec){.save_dir = o->save_dir,
                            .restore_file = o->restore_file,
                            .max_tokens = o->max_tokens,
-                           .update_freq = o->update_freq,
+                           .update_freq = o->update_freq > 0 ? o->update_freq : 1,
                            .max_update = a->max_update,
                            .max_epoch = o->max_epoch,
                            .patience = o->patience,
@@ -32,8 +69,12 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
     if (!fth_option_was_set(all->groups, FTH_RUN_GROUPS, "judge_after"))
         spec->judge_after = a->warmup_updates > 400 ? a->warmup_updates : 400;
     FTH_TRY(fth_config_from_options(m, &spec->config));
+    FTH_TRY(fth_check_schedule(all->groups, FTH_RUN_GROUPS, a));
     FTH_TRY(fth_recipe_from_options(a, &spec->recipe));
-    if (spec->config.arch == FTH_DEC) spec->block = o->tokens_per_sample;
+    FTH_TRY(take_encoder(&all->encoder, &spec->encoder));
+    FTH_TRY(score_options(all, spec));
+    spec->head_given = strcmp(m->head, "auto") != 0;
+    if (spec->config.arch != FTH_ENCDEC) spec->block = o->tokens_per_sample;
     spec->recipe.dropout = true;
     spec->recipe.seed = (uint64_t)o->seed;
     return FTH_OK;

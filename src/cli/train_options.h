@@ -8,13 +8,20 @@
 #define TRAIN_OPTIONS(X)                                                                           \
     X(STR, save_dir, "run", FTH_SHOWN_AS("FOLDER"),                                                \
       "run folder: checkpoints, log.jsonl, config.yaml; an unfinished run there goes on")          \
+    X(CHOICE, validate_score, "", FTH_CHOICES("bleu|chrf"),                                        \
+      "translate the validation data too, and log this score; default: none")                      \
+    X(I64, validate_beam, "", FTH_RANGE(1, 256), "hypotheses of that translation; default: 4")     \
+    X(I64, validate_sentences, "", FTH_MIN(1), "translate only the first so many; default: all")   \
+    X(CHOICE, best_by, "", FTH_CHOICES("nll|score"),                                               \
+      "what the best checkpoint is best by, and patience; default: nll")                           \
     X(STR, restore_file, "", FTH_SHOWN_AS("MODEL"), "start from the weights of this model")        \
     X(BOOL, reset_schedule, "false", FTH_ANY,                                                      \
       "with --restore-file: begin the method's schedule anew, instead of at its end")              \
     X(I64, seed, "1", FTH_MIN(0), "of initial values, dropout and the order of the data")          \
     X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
       "source tokens, and target tokens, of a batch at most")                                      \
-    X(I64, update_freq, "1", FTH_RANGE(1, 65536), "batches whose gradients make one update")       \
+    X(I64, update_freq, "", FTH_RANGE(1, 65536),                                                   \
+      "batches whose gradients make one update; default: one of each rank")                        \
     X(I64, max_epoch, "0", FTH_MIN(0), "passes over the data; 0: no limit")                        \
     X(I64, patience, "0", FTH_MIN(0), "validations without a better score before it ends; 0: off") \
     X(I64, save_interval_updates, "1000", FTH_MIN(0), "updates between checkpoints")               \
@@ -30,16 +37,36 @@
     X(SIZE, memory_budget, "", FTH_ANY,                                                            \
       "memory to stay within, by recomputing layers; 0: any; default: no limit")                   \
     X(I64, tokens_per_sample, "512", FTH_RANGE(2, 65535),                                          \
-      "block length of a language model (--arch dec)")                                             \
+      "block length of a language model (--arch dec, or --head masked-token)")                     \
+    X(I64, ranks, "", FTH_RANGE(1, 65536),                                                         \
+      "processes on this machine that train together, started by mpirun (doc/clusters.md); "       \
+      "default: one, or those that mpirun or srun has started")                                    \
+    X(F64, rank_timeout, "20", FTH_ABOVE(0),                                                       \
+      "seconds after which a rank that is silent is lost, and the others end")                     \
     X(BOOL, strict, "false", FTH_ANY, "a sentence that does not fit a batch is an error")          \
     X(BOOL, quiet, "false", FTH_ANY, "no progress, only warnings")
 FTH_OPTIONS(fth_train_options, "run", TRAIN_OPTIONS)
 
+#define ENCODER_OPTIONS(X)                                                                         \
+    X(F64, mask_prob, "0.15", FTH_BELOW(0, 1), "masked-token: share of a text's tokens to guess")  \
+    X(F64, mask_keep, "0.1", FTH_RANGE(0, 1), "of these, the share that stays as it is")           \
+    X(F64, mask_random, "0.1", FTH_RANGE(0, 1), "of these, the share that becomes another token")  \
+    X(CHOICE, mask_unit, "piece", FTH_CHOICES("piece|word|span"),                                  \
+      "what is masked at once: pieces, whole words, spans of 3 pieces in the mean")                \
+    X(F64, mask_patches, "0.4", FTH_BELOW(0, 1), "masked-token: share of a picture's patches")     \
+    X(I64, augment_crop, "0", FTH_RANGE(0, 1024),                                                  \
+      "pictures are shifted by up to so many pixels in training")                                  \
+    X(BOOL, augment_flip, "false", FTH_ANY, "every second picture is mirrored in training")        \
+    X(F64, augment_erase, "0", FTH_RANGE(0, 1),                                                    \
+      "how often a part of a picture is hidden in training (random erasing)")
+FTH_OPTIONS(fth_encoder_options, "data of encoders (--arch enc)", ENCODER_OPTIONS)
+
 /* Every group of options of a run, in the order of --help. */
-enum { FTH_RUN_GROUPS = 4 };
+enum { FTH_RUN_GROUPS = 5 };
 typedef struct fth_run_options {
     fth_train_options train;
     fth_model_options model;
+    fth_encoder_options encoder;
     fth_optimiser_options optimiser;
     fth_device_options device;
     fth_option_group groups[FTH_RUN_GROUPS];

@@ -55,8 +55,8 @@ void fth_augment_apply(const fth_augment *a, int64_t epoch, int64_t item, int32_
     if (fth_rng_uniform(&rng) < a->erase) hide(&rng, channels, height, width, to);
 }
 
-void fth_patches(const float *picture, int32_t channels, int32_t height, int32_t width, int32_t p,
-                 float *patches) {
+void fth_cut_patches(const float *picture, int32_t channels, int32_t height, int32_t width,
+                     int32_t p, float *patches) {
     for (int32_t top = 0; top < height; top += p)
         for (int32_t left = 0; left < width; left += p)
             for (int32_t c = 0; c < channels; c++)

@@ -20,7 +20,7 @@ void fth_augment_apply(const fth_augment *a, int64_t epoch, int64_t item, int32_
 
 /* [channels, height, width] to patches of p x p in reading order, [patches, channels p p]: each channel by channel,
  * then rows and columns. */
-void fth_patches(const float *picture, int32_t channels, int32_t height, int32_t width, int32_t p,
-                 float *patches);
+void fth_cut_patches(const float *picture, int32_t channels, int32_t height, int32_t width,
+                     int32_t p, float *patches);
 
 #endif

@@ -45,7 +45,7 @@ static int64_t most(int64_t a, int64_t b) {
 static int64_t epoch_rows(const fth_batcher *b) {
     const fth_dataset *d = b->items.data;
     int64_t rows = 0;
-    if (b->items.stream) return b->items.stream + (b->items.n - 1) * b->items.context;
+    if (b->items.stream) return b->items.stream + (b->items.n - 1) * b->items.spec.context;
     for (int s = 0; s < d->n_sides; s++) rows = most(rows, d->side[s].tokens + d->sentences);
     return rows;
 }
@@ -105,7 +105,10 @@ fth_err fth_batcher_new(const fth_dataset *data, const fth_batch_options *option
     if (!b) return fth_fail(FTH_NO_MEMORY, "no memory to make batches");
     b->options = *options;
     b->at = FTH_FIRST_POSITION;
-    FTH_TRY_OR(err, fth_items_init(&b->items, data, options->block, options->context_window), fail);
+    fth_item_spec item = options->item;
+    item.block = options->block;
+    item.context = options->context_window;
+    FTH_TRY_OR(err, fth_items_init(&b->items, data, &item), fail);
     choose_window(b);
     b->item = malloc((size_t)b->window * sizeof *b->item);
     b->order = malloc((size_t)b->window * sizeof *b->order);
@@ -124,6 +127,7 @@ fail:
 void fth_batcher_free(fth_batcher *b) {
     if (!b) return;
     fth_packing_fini(&b->packing);
+    fth_items_fini(&b->items);
     free(b->item);
     free(b->order);
     free(b);
@@ -242,13 +246,46 @@ fth_err fth_batcher_seek(fth_batcher *b, fth_position position) {
     return FTH_OK;
 }
 
+/* What a batch has beside tokens. */
+static fth_err prepare_numbers(const fth_batcher *b, fth_packed *out) {
+    const fth_dataset *d = b->items.data;
+    const fth_item_spec *spec = &b->items.spec;
+    const size_t width = (size_t)fth_items_width(&b->items), room = (size_t)out->max_tokens;
+    out->has_src_out = spec->masking || spec->masked > 0;
+    out->has_labels = spec->encoder && d->labels && d->classes;
+    out->has_values = spec->encoder && d->labels && !d->classes;
+    out->has_masked = spec->masked > 0;
+    out->number_rows = width ? fth_image_patches(&d->image) : 0;
+    out->number_width = (int32_t)width;
+    if (!width || out->numbers) return FTH_OK;
+    out->numbers = malloc(room * width * sizeof *out->numbers);
+    out->masked = malloc(room * sizeof *out->masked);
+    return out->numbers && out->masked
+               ? FTH_OK
+               : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d patches", out->max_tokens);
+}
+
+/* Masks and changes of pictures do not depend on the pass where the order does not. */
+static int64_t epoch_of(const fth_batcher *b) {
+    return b->options.in_order ? 0 : b->at.epoch;
+}
+
 static fth_err fill(const fth_batcher *b, fth_packed *out) {
     int32_t batch = b->order[b->at.batch];
-    out->src_rows = out->tgt_rows = 0;
+    FTH_TRY(prepare_numbers(b, out));
     for (int32_t k = b->packing.begin[batch]; k < b->packing.begin[batch + 1]; k++) {
         const fth_pack_item *item = &b->item[k];
-        FTH_TRY(fth_items_fill(&b->items, item->index, out->src + out->src_rows,
-                               out->tgt_in + out->tgt_rows, out->tgt_out + out->tgt_rows));
+        const int64_t patch = (int64_t)out->n_sent * out->number_rows;
+        const fth_item_rows to = {.src = out->src + out->src_rows,
+                                  .src_out = out->src_out + out->src_rows,
+                                  .in = out->tgt_in + out->tgt_rows,
+                                  .out = out->tgt_out + out->tgt_rows,
+                                  .numbers = out->numbers ? out->numbers + patch * out->number_width
+                                                          : NULL,
+                                  .masked = out->masked ? out->masked + patch : NULL,
+                                  .label = out->labels + out->n_sent,
+                                  .value = out->values + out->n_sent};
+        FTH_TRY(fth_items_fill(&b->items, item->index, epoch_of(b), &to));
         out->src_offsets[out->n_sent] = out->src_rows;
         out->tgt_offsets[out->n_sent] = out->tgt_rows;
         out->sentences[out->n_sent++] = item->index;
@@ -304,7 +341,11 @@ fth_err fth_packed_init(fth_packed *p, int32_t max_tokens) {
     p->src_offsets = malloc((n + 1) * sizeof *p->src_offsets);
     p->tgt_offsets = malloc((n + 1) * sizeof *p->tgt_offsets);
     p->sentences = malloc(n * sizeof *p->sentences);
-    if (p->src && p->tgt_in && p->tgt_out && p->src_offsets && p->tgt_offsets && p->sentences)
+    p->src_out = malloc(n * sizeof *p->src_out);
+    p->labels = malloc(n * sizeof *p->labels);
+    p->values = malloc(n * sizeof *p->values);
+    if (p->src && p->tgt_in && p->tgt_out && p->src_offsets && p->tgt_offsets && p->sentences &&
+        p->src_out && p->labels && p->values)
         return FTH_OK;
     fth_packed_fini(p);
     return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d tokens", max_tokens);
@@ -317,5 +358,10 @@ void fth_packed_fini(fth_packed *p) {
     free(p->src_offsets);
     free(p->tgt_offsets);
     free(p->sentences);
+    free(p->src_out);
+    free(p->labels);
+    free(p->values);
+    free(p->numbers);
+    free(p->masked);
     *p = (fth_packed){0};
 }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "data/dataset.h"
+#include "data/items.h"
 
 typedef struct fth_position {
     int64_t epoch;  /* from 1 */
@@ -29,11 +30,18 @@ typedef struct fth_packed {
     int32_t n_sent;   /* 0: there is no batch: the end of a pass in order */
     int32_t src_rows; /* 0 for a data set with one side */
     int32_t tgt_rows;
-    int32_t *src;          /* [src_rows] ids, eos at the end of each sentence */
-    int32_t *src_offsets;  /* [n_sent + 1] first row of each sentence; all 0 without source */
-    int32_t *tgt_in;       /* [tgt_rows] what the decoder reads: bos, ids */
-    int32_t *tgt_out;      /* [tgt_rows] what it has to say: ids, eos; -1: no loss there */
-    int32_t *tgt_offsets;  /* [n_sent + 1] */
+    int32_t *src;         /* [src_rows] ids, eos at the end of each sentence */
+    int32_t *src_offsets; /* [n_sent + 1] first row of each sentence; all 0 without source */
+    int32_t *tgt_in;      /* [tgt_rows] what the decoder reads: bos, ids */
+    int32_t *tgt_out;     /* [tgt_rows] what it has to say: ids, eos; -1: no loss there */
+    int32_t *tgt_offsets; /* [n_sent + 1] */
+    int32_t *src_out;     /* [src_rows] an encoder's targets, -1: none; of masked items alone */
+    int32_t *labels;      /* [n_sent] classes, where the data have classes */
+    float *values;        /* [n_sent] numbers, where labels are numbers */
+    float *numbers;       /* [n_sent * patches, number_width] of pictures; else NULL */
+    int32_t *masked;      /* [n_sent * patches] 1: hidden */
+    int32_t number_rows, number_width; /* rows of numbers of each sentence, and their width */
+    bool has_src_out, has_labels, has_values, has_masked;
     int64_t *sentences;    /* [n_sent] their numbers in the data set; or those of blocks */
     fth_position position; /* of this batch */
     fth_position next;     /* of the one after it: what a checkpoint keeps */
@@ -48,7 +56,9 @@ typedef struct fth_batch_options {
     int in_order;          /* one pass in the order of the data set, instead of shuffled epochs */
     int strict;            /* a sentence that does not fit is an error, instead of left out */
     uint64_t seed;
-    int32_t block;          /* > 0: the text as blocks of so many tokens (data/items.h) */
+    fth_item_spec
+        item;      /* encoders, masks, pictures (data/items.h); block and context stand here: */
+    int32_t block; /* > 0: the text as blocks of so many tokens (data/items.h) */
     int32_t context_window; /* of them, tokens that are only read */
     int64_t window;         /* items of a window; 0: chosen by the data */
     int64_t neighbours;     /* items that are shuffled as one; 0: chosen, 1 unless there are so many
@@ -73,7 +83,7 @@ void fth_batcher_free(fth_batcher *b);
  * FTH_BAD_INPUT when there is no such position. */
 fth_err fth_batcher_seek(fth_batcher *b, fth_position position);
 
-/* The next batch, into arrays that fth_packed_init made. */
+/* The next batch, into arrays that fth_packed_init made; those of pictures are made with the first. */
 fth_err fth_batcher_next(fth_batcher *b, fth_packed *out);
 
 /* How many sentences every epoch leaves out because they are too long. Walks through the data only

@@ -59,7 +59,8 @@ static fth_err gather(const fth_image_facts *f, const fth_vectors *pictures, mea
     if (!picture) return fth_fail(FTH_NO_MEMORY, "no memory for a picture");
     for (int64_t i = 0; i < used; i++) {
         fth_image_normalise(f, fth_vectors_at(pictures, i * pictures->records / used), picture);
-        fth_patches(picture, f->channels, f->height, f->width, f->patch, m->patch + i * numbers);
+        fth_cut_patches(picture, f->channels, f->height, f->width, f->patch,
+                        m->patch + i * numbers);
     }
     free(picture);
     return FTH_OK;

@@ -38,7 +38,8 @@ static fth_err check_header(const char *path, const fth_fds_header *h, uint64_t 
         return fth_fail(FTH_BAD_INPUT, "%s: the data set has %llu bytes and must have %llu", path,
                         (unsigned long long)size, (unsigned long long)h->file_size);
     for (uint32_t s = 0; s < h->n_sides; s++) {
-        if (h->side[s].vocab > INT32_MAX || h->side[s].longest > INT32_MAX)
+        if (h->side[s].vocab > INT32_MAX || h->side[s].longest > INT32_MAX ||
+            h->side[s].longest > h->side[s].tokens)
             return fth_fail(FTH_BAD_INPUT, "%s: damaged data set: an impossible header", path);
         FTH_TRY(special_in_range(path, &h->side[s]));
     }
@@ -101,6 +102,9 @@ fail:
 void fth_dataset_free(fth_dataset *d) {
     if (!d) return;
     fth_unmap_file(d->map, d->map_size);
+    fth_vectors_free(d->labels);
+    fth_vectors_free(d->images);
+    fth_codebook_fini(&d->codebook);
     free(d->path);
     free(d);
 }
@@ -184,6 +188,7 @@ static fth_err verify_parts(const fth_dataset *d) {
 
 fth_err fth_dataset_verify(const fth_dataset *d, const atomic_bool *stop) {
     fth_fds_header h;
+    if (d->images) return fth_vectors_check(d->images);
     memcpy(&h, d->map, sizeof h);
     if (!h.n_blocks) return verify_parts(d);
     const uint64_t block = fth_fds_block(&h);
@@ -203,6 +208,6 @@ fth_err fth_dataset_verify(const fth_dataset *d, const atomic_bool *stop) {
 
 fth_err fth_dataset_check(const fth_dataset *d) {
     FTH_TRY(fth_dataset_verify(d, NULL));
-    for (int s = 0; s < d->n_sides; s++) FTH_TRY(check_side(d, s));
+    for (int s = 0; s < d->n_sides && !d->images; s++) FTH_TRY(check_side(d, s));
     return FTH_OK;
 }

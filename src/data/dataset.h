@@ -12,6 +12,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "data/codebook.h"
+#include "data/image_facts.h"
+#include "data/vectors.h"
 #include "text/tokenizer.h"
 
 enum { FTH_SOURCE = 0, FTH_TARGET = 1 };
@@ -29,7 +32,7 @@ typedef struct fth_data_side {
 /* Everything is for reading only. */
 typedef struct fth_dataset {
     char *path;
-    int n_sides; /* 2: source and target; 1: text for a language model */
+    int n_sides; /* 2: source and target; 1: one text, or pictures */
     int64_t sentences;
     fth_data_side side[2]; /* [n_sides]; with one side it is side[0] */
     /* the mapped file */
@@ -40,6 +43,12 @@ typedef struct fth_dataset {
     int id_bytes;               /* 2 or 4 */
     uint32_t offsets_crc[2], ids_crc[2];
     uint64_t hash; /* of the header, which has the check sums of all content */
+    /* What a split has beside its ids, or in their place; NULL, zero: nothing. */
+    fth_vectors *labels; /* [sentences] classes (int32) or numbers (float) */
+    int32_t classes;     /* how many there are; 0: labels are numbers */
+    fth_vectors *images; /* [sentences] bytes: side[0] counts patches then, and there are no ids */
+    fth_image_facts image; /* of them */
+    fth_codebook codebook; /* of them; k 0: there is none */
 } fth_dataset;
 
 /* FTH_BAD_INPUT, with the file: not a data set, another version, cut short, a damaged header. */

@@ -11,15 +11,6 @@ static fth_err describe_side(const fth_dataset *d, int side, fth_str *out) {
                         (long long)s->tokens, (long long)s->words, mean, s->longest);
 }
 
-static fth_err describe_pictures(const fth_folder *f, int split, fth_str *out) {
-    fth_vectors *v = NULL;
-    FTH_TRY(fth_folder_images(f, split, &v));
-    fth_err err =
-        fth_str_addf(out, "%s: %lld pictures\n", fth_split_name(split), (long long)v->records);
-    fth_vectors_free(v);
-    return err;
-}
-
 static fth_err describe_labels(const fth_folder *f, fth_str *out) {
     if (f->labels.kind == FTH_LABELS_NUMBER) return fth_str_addf(out, "labels: numbers\n");
     if (f->labels.kind == FTH_LABELS_NONE) return FTH_OK;
@@ -43,12 +34,12 @@ static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
     long long too_long = json_integer_value(json_object_get(facts, "too_long"));
     long long empty = json_integer_value(json_object_get(facts, "empty"));
     FTH_TRY(fth_folder_split(f, split, &d));
-    fth_err err =
-        fth_str_addf(out, "%s: %lld sentences", fth_split_name(split), (long long)d->sentences);
+    fth_err err = fth_str_addf(out, "%s: %lld %s", fth_split_name(split), (long long)d->sentences,
+                               f->image.patch ? "pictures" : "sentences");
     if (!err && too_long) err = fth_str_addf(out, ", %lld too long left out", too_long);
     if (!err && empty) err = fth_str_addf(out, ", %lld empty left out", empty);
     if (!err) err = fth_str_addf(out, "\n");
-    for (int s = 0; !err && s < d->n_sides; s++) err = describe_side(d, s, out);
+    for (int s = 0; !err && s < f->n_sides; s++) err = describe_side(d, s, out);
     fth_dataset_free(d);
     return err;
 }
@@ -74,9 +65,7 @@ fth_err fth_describe_folder(const fth_folder *f, fth_str *out) {
         FTH_TRY(fth_str_addf(out, "unigram nll of the target: %.4f nats a token\n",
                              f->target_unigram_nll));
     for (int split = 0; split < FTH_N_SPLITS; split++)
-        if (f->has_split[split])
-            FTH_TRY(image->patch ? describe_pictures(f, split, out)
-                                 : describe_split(f, split, out));
+        if (f->has_split[split]) FTH_TRY(describe_split(f, split, out));
     return FTH_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/philox.h"
 #include "base/str.h"
 #include "data/split_text.h"
 
@@ -14,6 +15,7 @@ enum { BLOCK_RECORDS = 1024, BLOCK_BYTES = 1 << 20 };
 
 /* A record in a block: where its texts stand in block.text, and its tokens in block.ids. */
 typedef struct entry {
+    int64_t number;            /* in the split, copies of a record counted */
     size_t text[2], length[2]; /* by side */
     size_t ids[2], n[2], words[2];
     size_t references; /* where the first stands; each ends with a NUL */
@@ -75,6 +77,17 @@ static fth_err add_ids(fth_ids *list, const fth_ids *more) {
     return FTH_OK;
 }
 
+/* Text i of an entry, of side s. Draws depend on the record, the copy of it and the text alone. */
+static fth_err cut_text(const fth_encode_options *o, fth_word_cache *cache, int s, const char *text,
+                        const entry *e, int i, fth_ids *out) {
+    if (!(o->bpe_dropout > 0))
+        return fth_tokenizer_encode_cached(o->tokenizer[s], cache, text, e->length[i], out);
+    fth_rng rng;
+    fth_rng_init(&rng, UINT64_C(0x6270652064726f70), (uint64_t)e->number * 2 + (uint64_t)i);
+    return fth_tokenizer_encode_dropped(o->tokenizer[s], text, e->length[i], o->bpe_dropout, &rng,
+                                        out);
+}
+
 static fth_err cut_entry(const fth_encode_options *o, fth_word_cache caches[2], block *b,
                          entry *e) {
     for (int i = 0; i < e->texts; i++) {
@@ -82,8 +95,7 @@ static fth_err cut_entry(const fth_encode_options *o, fth_word_cache caches[2], 
         const char *text = b->text.text + e->text[i];
         if (s == i) e->ids[s] = b->ids[s].n;
         if (s != i) FTH_TRY(add_ids(&b->ids[s], o->separator));
-        FTH_TRY(fth_tokenizer_encode_cached(o->tokenizer[s], &caches[s], text, e->length[i],
-                                            &b->ids[s]));
+        FTH_TRY(cut_text(o, &caches[s], s, text, e, i, &b->ids[s]));
         e->n[s] = b->ids[s].n - e->ids[s];
         e->words[s] += count_words(text, e->length[i]);
     }
@@ -167,13 +179,15 @@ static fth_err copy_text(block *b, const char *text, size_t length, size_t *at) 
 }
 
 /* Reads records until the block is full or the input ends. */
-static fth_err fill_block(const fth_encode_options *o, fth_records *records, block *b, int *ended) {
+static fth_err fill_block(const fth_encode_options *o, fth_records *records, block *b,
+                          int64_t *number, int *ended) {
+    const int copies = o->segmentations > 1 ? o->segmentations : 1;
     fth_record record;
     fth_str_clear(&b->text);
     b->ids[0].n = b->ids[1].n = 0;
     b->n = 0;
     b->done = 0;
-    while (b->n < BLOCK_RECORDS && b->text.length < BLOCK_BYTES) {
+    while (b->n + copies <= BLOCK_RECORDS && b->text.length < BLOCK_BYTES) {
         FTH_TRY(fth_records_next(records, &record));
         *ended = record.sides == 0;
         if (*ended) return FTH_OK;
@@ -193,6 +207,11 @@ static fth_err fill_block(const fth_encode_options *o, fth_records *records, blo
         for (int i = 0; i < record.n_references; i++) {
             size_t unused;
             FTH_TRY(copy_text(b, record.references[i], strlen(record.references[i]), &unused));
+        }
+        e->number = (*number)++;
+        for (int copy = 1; copy < copies; copy++) {
+            b->entries[b->n] = *e;
+            b->entries[b->n++].number = (*number)++;
         }
     }
     return FTH_OK;
@@ -294,10 +313,11 @@ static fth_err write_oldest(ring *r, sink *k) {
 }
 
 static fth_err run(ring *r, fth_records *records, sink *k) {
+    int64_t number = 0; /* of entries */
     for (int ended = 0; !ended;) {
         if (r->filled - r->written == r->n_blocks) FTH_TRY(write_oldest(r, k));
         block *b = &r->blocks[r->filled % r->n_blocks];
-        FTH_TRY(fill_block(k->options, records, b, &ended));
+        FTH_TRY(fill_block(k->options, records, b, &number, &ended));
         b->bytes = fth_records_bytes(records);
         pthread_mutex_lock(&r->lock);
         r->filled++;

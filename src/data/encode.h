@@ -22,6 +22,8 @@ typedef struct fth_encode_options {
     int64_t max_positions;   /* longer pairs, end symbol included, are left out; 0: no bound */
     int64_t max_tokens[2];   /* longer sides are cut to so many, end symbol included; 0: never */
     int strict;              /* a pair that is too long is an error */
+    int32_t segmentations;   /* times that a record is written, each time cut anew; 0: once */
+    double bpe_dropout;      /* of the cuts; 0: the tokenizer's own one */
     int drop_empty;          /* pairs with an empty side are left out */
     const char *text_prefix; /* "DIR/valid": also write DIR/valid.src.txt, valid.tgt.txt, and
                                 valid.ref1.txt ... with further references; NULL: no */

@@ -105,26 +105,6 @@ static fth_err need_split(const fth_folder *f, int split) {
                     f->has_split[1] ? " valid" : "", f->has_split[2] ? " test" : "");
 }
 
-fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
-    FTH_TRY(need_split(f, split));
-    if (f->image.patch) return fth_fail(FTH_USAGE, "%s: has pictures, no text", f->path);
-    char *path = fth_strdup_printf("%s/%s.fds", f->path, fth_split_name(split));
-    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
-    fth_dataset *d = NULL;
-    fth_err err = fth_dataset_open(path, &d);
-    if (err == FTH_OK && d->n_sides != f->n_sides)
-        err = fth_fail(FTH_BAD_INPUT, "%s: has %d sides and dataset.json says %d", path, d->n_sides,
-                       f->n_sides);
-    if (err == FTH_OK) err = check_count(f, split, d);
-    if (err == FTH_OK) err = check_hash(f, split, d);
-    free(path);
-    if (err != FTH_OK)
-        fth_dataset_free(d);
-    else
-        *out = d;
-    return err;
-}
-
 /* Labels belong to the sentences of a split and are among the classes. */
 static fth_err check_labels(const fth_folder *f, int split, const fth_vectors *v) {
     const json_t *entry =
@@ -212,6 +192,57 @@ fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out) {
     return err;
 }
 
+static fth_err open_text(const fth_folder *f, int split, fth_dataset **out) {
+    char *path = fth_strdup_printf("%s/%s.fds", f->path, fth_split_name(split));
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    fth_err err = fth_dataset_open(path, out);
+    if (err == FTH_OK && (*out)->n_sides != f->n_sides)
+        err = fth_fail(FTH_BAD_INPUT, "%s: has %d sides and dataset.json says %d", path,
+                       (*out)->n_sides, f->n_sides);
+    if (err == FTH_OK) err = check_count(f, split, *out);
+    if (err == FTH_OK) err = check_hash(f, split, *out);
+    free(path);
+    return err;
+}
+
+/* A side of patches, which are no ids. */
+static fth_err open_pictures(const fth_folder *f, int split, fth_dataset **out) {
+    fth_dataset *d = *out = calloc(1, sizeof *d);
+    char *book = fth_strdup_printf("%s/codebook", f->path);
+    fth_err err = d && book && (d->path = strdup(f->path))
+                      ? fth_folder_images(f, split, &d->images)
+                      : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    if (err == FTH_OK) {
+        const int32_t patches = fth_image_patches(&f->image);
+        d->n_sides = 1;
+        d->sentences = d->images->records;
+        d->side[0] = (fth_data_side){.tokens = d->sentences * patches,
+                                     .longest = patches,
+                                     .special = {FTH_BOS, FTH_PAD, FTH_EOS, FTH_UNK}};
+        d->image = f->image;
+        d->hash = d->images->data_crc;
+    }
+    if (err == FTH_OK && f->image.visual_tokens)
+        err = fth_codebook_open(book, &f->image, &d->codebook);
+    free(book);
+    return err;
+}
+
+fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
+    fth_dataset *d = NULL;
+    FTH_TRY(need_split(f, split));
+    fth_err err = f->image.patch ? open_pictures(f, split, &d) : open_text(f, split, &d);
+    if (err == FTH_OK && f->labels.kind != FTH_LABELS_NONE) {
+        d->classes = f->labels.n;
+        err = fth_folder_labels(f, split, &d->labels);
+    }
+    if (err != FTH_OK)
+        fth_dataset_free(d);
+    else
+        *out = d;
+    return err;
+}
+
 /* Tokenizer file i of the data set, as it is called in any folder. malloc'd; NULL when out of memory. */
 static char *tokenizer_in(const char *folder, const fth_folder *f, size_t i) {
     const char *part = !f->separate ? "" : i == FTH_SOURCE ? ".src" : ".tgt";
@@ -268,7 +299,8 @@ static fth_err check_tokenizer_file(const fth_folder *f, size_t i) {
 }
 
 fth_err fth_folder_check_tokenizers(const fth_folder *f) {
-    for (size_t i = 0; i < 1 + (size_t)f->separate; i++) FTH_TRY(check_tokenizer_file(f, i));
+    for (size_t i = 0; i < 1 + (size_t)f->separate && !f->image.patch; i++)
+        FTH_TRY(check_tokenizer_file(f, i));
     return FTH_OK;
 }
 
@@ -279,7 +311,8 @@ static bool has_tokenizer(const char *model) {
 }
 
 fth_err fth_folder_check_model(const fth_folder *f, const char *model) {
-    for (size_t i = 0; i < 1 + (size_t)f->separate && has_tokenizer(model); i++) {
+    for (size_t i = 0; i < 1 + (size_t)f->separate && !f->image.patch && has_tokenizer(model);
+         i++) {
         char *path = tokenizer_in(model, f, i), hash[FTH_HASH_TEXT] = "";
         fth_err err = path ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", model);
         if (err == FTH_OK && fth_file_exists(path)) err = hash_of(path, hash);
@@ -324,21 +357,11 @@ static fth_err check_text(const fth_folder *f, int split, int side, const fth_da
     return err;
 }
 
-/* Every byte of the pictures. */
-static fth_err check_images(const fth_folder *f, int split) {
-    fth_vectors *v = NULL;
-    FTH_TRY(fth_folder_images(f, split, &v));
-    fth_err err = fth_vectors_check(v);
-    fth_vectors_free(v);
-    return err;
-}
-
-static fth_err check_text_split(const fth_folder *f, int split) {
+static fth_err check_split(const fth_folder *f, int split) {
     fth_dataset *d = NULL;
     FTH_TRY(fth_folder_split(f, split, &d));
-    fth_err err = check_count(f, split, d);
-    if (err == FTH_OK) err = fth_dataset_check(d);
-    for (int s = 0; err == FTH_OK && s < d->n_sides; s++) {
+    fth_err err = fth_dataset_check(d);
+    for (int s = 0; err == FTH_OK && s < f->n_sides; s++) {
         err = check_text(f, split, s, d);
         if (err == FTH_OK) err = check_vocab(f, s, d);
     }
@@ -347,14 +370,8 @@ static fth_err check_text_split(const fth_folder *f, int split) {
 }
 
 fth_err fth_folder_check(const fth_folder *f) {
-    if (!f->image.patch) FTH_TRY(fth_folder_check_tokenizers(f));
-    for (int split = 0; split < FTH_N_SPLITS; split++) {
-        if (!f->has_split[split]) continue;
-        FTH_TRY(f->image.patch ? check_images(f, split) : check_text_split(f, split));
-        fth_vectors *labels = NULL;
-        if (f->labels.kind == FTH_LABELS_NONE) continue;
-        FTH_TRY(fth_folder_labels(f, split, &labels));
-        fth_vectors_free(labels);
-    }
+    FTH_TRY(fth_folder_check_tokenizers(f));
+    for (int split = 0; split < FTH_N_SPLITS; split++)
+        if (f->has_split[split]) FTH_TRY(check_split(f, split));
     return FTH_OK;
 }

@@ -1,33 +1,74 @@
 #include "data/items.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-fth_err fth_items_init(fth_items *items, const fth_dataset *data, int64_t block, int64_t context) {
-    *items = (fth_items){.data = data, .target = data->n_sides - 1, .n = data->sentences};
-    if (block == 0) return FTH_OK;
+static fth_err init_blocks(fth_items *items) {
+    const fth_dataset *data = items->data;
+    const int64_t block = items->spec.block, context = items->spec.context;
     if (data->n_sides != 1)
         return fth_fail(FTH_BAD_INPUT, "%s: pairs; blocks are made of plain text", data->path);
-    if (block < 1 || context < 0 || context >= block)
+    if (block < 1 + items->spec.encoder || context < 0 || context >= block)
         return fth_fail(FTH_USAGE, "context-window %lld is not in [0, %lld), the tokens of a block",
                         (long long)context, (long long)block);
     items->stream = data->side[0].tokens + data->sentences;
-    items->fresh = block - context;
-    items->context = context;
+    items->fresh = block - context - items->spec.encoder; /* an encoder's begin with bos */
     items->n = (items->stream + items->fresh - 1) / items->fresh;
     return FTH_OK;
+}
+
+static fth_err init_pictures(fth_items *items) {
+    const size_t numbers = (size_t)fth_image_numbers(&items->data->image);
+    items->picture = malloc(2 * numbers * sizeof *items->picture);
+    return items->picture ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a picture");
+}
+
+fth_err fth_items_init(fth_items *items, const fth_dataset *data, const fth_item_spec *spec) {
+    *items =
+        (fth_items){.data = data, .spec = *spec, .target = data->n_sides - 1, .n = data->sentences};
+    if (data->images) return init_pictures(items);
+    return spec->block ? init_blocks(items) : FTH_OK;
+}
+
+void fth_items_fini(fth_items *items) {
+    free(items->picture);
+    *items = (fth_items){0};
+}
+
+int32_t fth_items_width(const fth_items *items) {
+    return items->data->images ? fth_image_patch_width(&items->data->image) : 0;
 }
 
 /* The stream's tokens [*begin, *fresh) are context of block i, [*fresh, *end) are its own. */
 static void block_range(const fth_items *items, int64_t i, int64_t *begin, int64_t *fresh,
                         int64_t *end) {
     *fresh = i * items->fresh;
-    *begin = *fresh > items->context ? *fresh - items->context : 0;
+    const int64_t context = items->spec.context;
+    *begin = *fresh > context ? *fresh - context : 0;
     *end = *fresh + items->fresh < items->stream ? *fresh + items->fresh : items->stream;
+}
+
+/* Rows of an encoder's item: with the bos or the class token. */
+static fth_err encoder_rows(const fth_items *items, int64_t i, int64_t *src) {
+    const fth_dataset *d = items->data;
+    if (d->images) {
+        *src = fth_image_patches(&d->image) + items->spec.class_token;
+    } else if (items->stream) {
+        int64_t begin, fresh, end;
+        block_range(items, i, &begin, &fresh, &end);
+        *src = end - begin + 1;
+    } else {
+        const int64_t length = fth_dataset_length(d, 0, i);
+        if (length < 0) return fth_dataset_damaged(d, 0, i);
+        *src = length + 2;
+    }
+    return FTH_OK;
 }
 
 fth_err fth_items_rows(const fth_items *items, int64_t i, int64_t *src, int64_t *tgt) {
     const fth_dataset *d = items->data;
-    *src = 0;
+    *src = *tgt = 0;
+    if (items->spec.encoder) return encoder_rows(items, i, src);
     if (items->stream) {
         int64_t begin, fresh, end;
         block_range(items, i, &begin, &fresh, &end);
@@ -90,9 +131,9 @@ static fth_err fill_block(const fth_items *items, int64_t i, int32_t *in, int32_
     return FTH_OK;
 }
 
-fth_err fth_items_fill(const fth_items *items, int64_t i, int32_t *src, int32_t *in, int32_t *out) {
+static fth_err fill_sentence(const fth_items *items, int64_t i, int32_t *src, int32_t *in,
+                             int32_t *out) {
     const fth_dataset *d = items->data;
-    if (items->stream) return fill_block(items, i, in, out);
     if (d->n_sides == 2) {
         int64_t n = fth_dataset_length(d, FTH_SOURCE, i);
         FTH_TRY(fth_dataset_copy(d, FTH_SOURCE, i, 0, n, src));
@@ -104,5 +145,73 @@ fth_err fth_items_fill(const fth_items *items, int64_t i, int32_t *src, int32_t 
     in[0] = special->bos;
     memcpy(in + 1, out, (size_t)n * sizeof *in);
     out[n] = special->eos;
+    return FTH_OK;
+}
+
+/* ---- of encoders ---- */
+
+static fth_err fill_encoder_text(const fth_items *items, int64_t i, int64_t epoch,
+                                 const fth_item_rows *to) {
+    const fth_dataset *d = items->data;
+    const fth_special_ids *special = &d->side[0].special;
+    int64_t rows;
+    FTH_TRY(encoder_rows(items, i, &rows));
+    to->src[0] = special->bos;
+    if (items->stream) {
+        int64_t begin, fresh, end;
+        block_range(items, i, &begin, &fresh, &end);
+        FTH_TRY(copy_stream(d, begin, end, to->src + 1));
+    } else {
+        FTH_TRY(fth_dataset_copy(d, 0, i, 0, rows - 2, to->src + 1));
+        to->src[rows - 1] = special->eos;
+    }
+    if (!items->spec.masking) return FTH_OK;
+    return fth_masking_apply(items->spec.masking, epoch, i, rows, to->src, to->src_out);
+}
+
+/* Patches that are hidden have to be guessed: the pattern of the codebook that is nearest. */
+static void mask_patches(const fth_items *items, int64_t i, int64_t epoch,
+                         const fth_item_rows *to) {
+    const fth_dataset *d = items->data;
+    const fth_image_facts *f = &d->image;
+    const int32_t patches = fth_image_patches(f);
+    int32_t *targets = to->src_out + items->spec.class_token;
+    fth_masking_blocks(items->spec.seed, epoch, i, items->spec.masked, f->height / f->patch,
+                       f->width / f->patch, to->masked);
+    fth_codebook_tokens(&d->codebook, to->numbers, patches, targets);
+    if (items->spec.class_token) to->src_out[0] = -1;
+    for (int32_t k = 0; k < patches; k++)
+        if (!to->masked[k]) targets[k] = -1;
+}
+
+static void fill_picture(const fth_items *items, int64_t i, int64_t epoch,
+                         const fth_item_rows *to) {
+    const fth_image_facts *f = &items->data->image;
+    float *picture = items->picture, *changed = picture + fth_image_numbers(f);
+    fth_image_normalise(f, fth_vectors_at(items->data->images, i), picture);
+    if (items->spec.augment)
+        fth_augment_apply(items->spec.augment, epoch, i, f->channels, f->height, f->width, picture,
+                          changed);
+    fth_cut_patches(items->spec.augment ? changed : picture, f->channels, f->height, f->width,
+                    f->patch, to->numbers);
+    if (items->spec.masked > 0) mask_patches(items, i, epoch, to);
+}
+
+static void fill_label(const fth_items *items, int64_t i, const fth_item_rows *to) {
+    const fth_vectors *labels = items->data->labels;
+    if (!labels) return;
+    if (items->data->classes)
+        *to->label = *(const int32_t *)fth_vectors_at(labels, i);
+    else
+        *to->value = *(const float *)fth_vectors_at(labels, i);
+}
+
+fth_err fth_items_fill(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
+    if (!items->spec.encoder)
+        return items->stream ? fill_block(items, i, to->in, to->out)
+                             : fill_sentence(items, i, to->src, to->in, to->out);
+    fill_label(items, i, to);
+    if (!items->data->images) return fill_encoder_text(items, i, epoch, to);
+    fill_picture(items, i, epoch, to);
     return FTH_OK;
 }

@@ -30,6 +30,8 @@ typedef struct fth_prepare {
     int64_t max_positions;      /* see encode.h */
     int64_t max_tokens[2];
     int strict;
+    int32_t segmentations; /* of the training split, see encode.h */
+    double bpe_dropout;
     int threads;   /* 0: one for each core */
     json_t *about; /* goes into dataset.json as "options"; NULL: nothing */
     fth_log *log;  /* progress and warnings; NULL: silent */

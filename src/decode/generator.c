@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "decode/constraints.h"
+
 struct fth_generator {
     fth_generator_spec spec;
     fth_config config; /* of the first model */
@@ -17,7 +19,7 @@ struct fth_generator {
 
 /* A line on its way. */
 typedef struct item {
-    fth_ids src, prefix;
+    fth_ids src, prefix, constraint;
     bool empty;
     const fth_search_result *result; /* NULL: not searched */
     int32_t at;                      /* its sentence there */
@@ -146,6 +148,18 @@ static fth_err tokenize(fth_generator *g, const fth_input *line, item *it) {
     return FTH_OK;
 }
 
+/* The phrases of a line, each with its end. */
+static fth_err tokenize_phrases(fth_generator *g, const char *text, fth_ids *out) {
+    while (text && *text) {
+        const size_t length = strcspn(text, "\t"), before = out->n;
+        FTH_TRY(fth_tokenizer_encode(g->spec.tgt, text, length, out));
+        FTH_TRY(fth_ids_reserve(out, 1));
+        if (out->n > before) out->ids[out->n++] = FTH_PHRASE_END;
+        text += length + (text[length] == '\t');
+    }
+    return FTH_OK;
+}
+
 /* ---- batches ---- */
 
 typedef struct order {
@@ -160,20 +174,24 @@ static int longer_first(const void *a, const void *b) {
 }
 
 /* Packs the lists of several items into one. */
-static fth_err pack(const item *items, const order *chosen, int32_t n, bool prefixes,
+typedef enum item_list { SOURCE, PREFIX, CONSTRAINT } item_list;
+
+static const fth_ids *list_of(const item *it, item_list which) {
+    return which == SOURCE ? &it->src : which == PREFIX ? &it->prefix : &it->constraint;
+}
+
+static fth_err pack(const item *items, const order *chosen, int32_t n, item_list which,
                     int32_t **offsets, int32_t **ids) {
     size_t total = 0;
     for (int32_t i = 0; i < n; i++) {
-        const item *it = &items[chosen[i].index];
-        total += prefixes ? it->prefix.n : it->src.n;
+        total += list_of(&items[chosen[i].index], which)->n;
     }
     *offsets = malloc(sizeof **offsets * (size_t)(n + 1));
     *ids = malloc(sizeof **ids * (total + 1));
     if (!*offsets || !*ids) return no_memory();
     (*offsets)[0] = 0;
     for (int32_t i = 0; i < n; i++) {
-        const item *it = &items[chosen[i].index];
-        const fth_ids *list = prefixes ? &it->prefix : &it->src;
+        const fth_ids *list = list_of(&items[chosen[i].index], which);
         if (list->n) memcpy(*ids + (*offsets)[i], list->ids, sizeof **ids * list->n);
         (*offsets)[i + 1] = (*offsets)[i] + (int32_t)list->n;
     }
@@ -184,10 +202,13 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
                             const order *chosen, int32_t n, fth_search_result *result) {
     bool encdec = g->config.arch == FTH_ENCDEC;
     int32_t *offsets = NULL, *ids = NULL, *prefix_offsets = NULL, *prefix_ids = NULL;
+    int32_t *phrase_offsets = NULL, *phrase_ids = NULL;
     int64_t *number = malloc(sizeof *number * ((size_t)n + 1));
     fth_err err = number ? FTH_OK : no_memory();
-    if (err == FTH_OK && encdec) err = pack(items, chosen, n, false, &offsets, &ids);
-    if (err == FTH_OK) err = pack(items, chosen, n, true, &prefix_offsets, &prefix_ids);
+    if (err == FTH_OK && encdec) err = pack(items, chosen, n, SOURCE, &offsets, &ids);
+    if (err == FTH_OK) err = pack(items, chosen, n, PREFIX, &prefix_offsets, &prefix_ids);
+    if (err == FTH_OK && g->spec.search.constrained)
+        err = pack(items, chosen, n, CONSTRAINT, &phrase_offsets, &phrase_ids);
     if (err == FTH_OK) {
         int32_t longest = 0;
         for (int32_t i = 0; i < n; i++) {
@@ -205,7 +226,8 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
                                  .rows = n * g->spec.search.beam,
                                  .length = longest + 1,
                                  .top = fth_search_top(&g->spec.search, g->n_models, vocab)};
-        fth_search_batch batch = {n, offsets, ids, prefix_offsets, prefix_ids, number};
+        fth_search_batch batch = {n,          offsets,        ids,        prefix_offsets,
+                                  prefix_ids, phrase_offsets, phrase_ids, number};
         err = plan_for(g, &need);
         double start = now();
         if (err == FTH_OK)
@@ -222,6 +244,8 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
     free(ids);
     free(prefix_offsets);
     free(prefix_ids);
+    free(phrase_offsets);
+    free(phrase_ids);
     free(number);
     return err;
 }
@@ -261,6 +285,7 @@ fth_err fth_generate(fth_generator *g, const fth_input *lines, int64_t n, fth_ge
     fth_err err = items && all && results ? FTH_OK : no_memory();
     for (int64_t i = 0; i < n && err == FTH_OK; i++) {
         err = tokenize(g, &lines[i], &items[i]);
+        if (err == FTH_OK) err = tokenize_phrases(g, lines[i].constraints, &items[i].constraint);
         size_t length = items[i].src.n ? items[i].src.n : items[i].prefix.n;
         bool silent = items[i].empty && g->config.arch == FTH_ENCDEC; /* nothing in, nothing out */
         if (!silent && !lines[i].skip) all[waiting++] = (order){i, length};
@@ -277,6 +302,7 @@ fth_err fth_generate(fth_generator *g, const fth_input *lines, int64_t n, fth_ge
     for (int64_t i = 0; items && i < n; i++) {
         fth_ids_fini(&items[i].src);
         fth_ids_fini(&items[i].prefix);
+        fth_ids_fini(&items[i].constraint);
     }
     free(results);
     free(items);

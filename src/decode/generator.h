@@ -33,8 +33,10 @@ void fth_generator_free(fth_generator *g);
 typedef struct fth_input {
     const char *text;   /* source; a dec model continues it */
     const char *prefix; /* forced beginning of the output, NULL: none */
-    int64_t number;     /* of the line, from 0 */
-    bool skip;          /* gets no hypothesis */
+    const char
+        *constraints; /* phrases of the output, in their order, with tabs between; NULL: none */
+    int64_t number;   /* of the line, from 0 */
+    bool skip;        /* gets no hypothesis */
 } fth_input;
 
 /* What was found for a line; good until the callback returns. An empty line has no hypothesis. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/top_words.h"
+#include "decode/constraints.h"
 #include "decode/pick.h"
 
 /* A token of some hypothesis; hypotheses are paths to the root. */
@@ -19,12 +21,16 @@ typedef struct node {
 typedef struct live {
     int32_t node;
     int32_t row; /* of the newest step, -1 before the first */
+    int32_t group;
+    int32_t met; /* of the constraint */
 } live;
 
 /* One sentence of the batch. */
 typedef struct sentence {
     live *live; /* [beam] */
     int32_t n_live;
+    int32_t *finished; /* [groups] */
+    fth_constraint constraint;
     int32_t max_len;
     int32_t n_prefix;
     const int32_t *prefix;
@@ -50,9 +56,11 @@ typedef struct search {
     float *logp;               /* [n_words] */
     int32_t *word;             /* [n_words] of a list */
     bool listed;               /* the row at hand is a list; else word i is i */
-    double *mixed;             /* [vocab] of several models */
+    float *each;               /* [n_steppers, vocab] the same of each of several models */
+    const float **each_row;    /* [n_steppers] */
     fth_candidate *candidates; /* [beam, most of a row] */
-    fth_candidate *scratch;    /* [vocab] of sampling */
+    int32_t *met;           /* [beam, most of a row] tokens of the constraint that each has met */
+    fth_candidate *scratch; /* [vocab] of sampling */
 } search;
 
 int32_t fth_search_max_len(const fth_search_spec *spec, int32_t source_length) {
@@ -86,7 +94,7 @@ static fth_err add_node(search *s, node n, int32_t *index) {
 }
 
 /* Notes a hypothesis that ends with node `last`. */
-static fth_err finish(search *s, int32_t i, int32_t last) {
+static fth_err finish(search *s, int32_t i, int32_t last, int32_t met) {
     fth_arena *arena = &s->out->arena;
     const node *end = &s->nodes[last];
     fth_hypothesis *h = &s->out->found[i][s->out->count[i]];
@@ -96,6 +104,7 @@ static fth_err finish(search *s, int32_t i, int32_t last) {
     if (!h->tokens || !h->logp) return no_memory();
     h->n = end->depth;
     h->sum = end->sum;
+    h->met = met;
     h->score = end->sum / pow(fmax(1, end->depth), s->spec->lenpen);
     for (const node *at = end; at->parent >= 0; at = &s->nodes[at->parent]) {
         h->tokens[at->depth - 1] = at->token;
@@ -107,8 +116,9 @@ static fth_err finish(search *s, int32_t i, int32_t last) {
 }
 
 static int by_score(const void *a, const void *b) {
-    double x = ((const fth_hypothesis *)a)->score, y = ((const fth_hypothesis *)b)->score;
-    return (x < y) - (x > y);
+    const fth_hypothesis *x = a, *y = b;
+    if (x->met != y->met) return (x->met < y->met) - (x->met > y->met);
+    return (x->score < y->score) - (x->score > y->score);
 }
 
 /* ---- the words of one row ---- */
@@ -116,7 +126,7 @@ static int by_score(const void *a, const void *b) {
 int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab) {
     const int32_t struck = 4; /* begin, pad, end, unknown word */
     const int32_t k = 2 * spec->beam + struck;
-    const bool all = spec->sampling || n_steppers > 1 || spec->unkpen < 0;
+    const bool all = spec->sampling || n_steppers > 1 || spec->unkpen < 0 || spec->constrained;
     return all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB ? 0 : k;
 }
 
@@ -166,12 +176,12 @@ static fth_err row_logp(search *s, int32_t row) {
     double t = s->spec->sampling ? s->spec->temperature : 1;
     if (s->n_steppers == 1)
         return fth_log_softmax(s->logits[0] + at, s->vocab, t, s->logp) ? FTH_OK : not_finite();
-    memset(s->mixed, 0, sizeof *s->mixed * (size_t)s->vocab);
     for (int m = 0; m < s->n_steppers; m++) {
-        if (!fth_log_softmax(s->logits[m] + at, s->vocab, t, s->logp)) return not_finite();
-        for (int32_t v = 0; v < s->vocab; v++) s->mixed[v] += exp((double)s->logp[v]);
+        float *logp = s->each + (size_t)m * (size_t)s->vocab;
+        if (!fth_log_softmax(s->logits[m] + at, s->vocab, t, logp)) return not_finite();
+        s->each_row[m] = logp;
     }
-    for (int32_t v = 0; v < s->vocab; v++) s->logp[v] = (float)log(s->mixed[v] / s->n_steppers);
+    fth_row_mix(s->each_row, s->n_steppers, s->vocab, s->logp);
     return FTH_OK;
 }
 
@@ -245,6 +255,7 @@ static fth_err row_words(search *s, const sentence *x, live l, int32_t wanted) {
     }
     FTH_TRY(whole_row(s, l.row, forced));
     if (forced < 0) apply_rules(s, l.node);
+    if (forced < 0 && l.met < x->constraint.n) take_off(s, s->spec->eos, INFINITY);
     return FTH_OK;
 }
 
@@ -271,30 +282,90 @@ static fth_err extend(search *s, int32_t i, live from, int32_t token, float logp
               .sum = s->nodes[from.node].sum + logp,
               .depth = s->nodes[from.node].depth + 1};
     FTH_TRY(add_node(s, n, &index));
-    if (token == s->spec->eos) return finish(s, i, index);
-    next[(*n_next)++] = (live){.node = index, .row = from.row};
+    const int32_t met = fth_constraint_step(&s->sentences[i].constraint, from.met, token);
+    if (token == s->spec->eos) return finish(s, i, index, from.met);
+    next[(*n_next)++] = (live){.node = index, .row = from.row, .group = from.group, .met = met};
+    return FTH_OK;
+}
+
+/* The words that earlier groups of a sentence have chosen in this step. */
+typedef struct chosen {
+    int32_t *word; /* [n], one that was chosen twice stands there twice */
+    int32_t n;
+} chosen;
+
+static void make_dearer(fth_candidate *c, int32_t n, const chosen *earlier, double cost) {
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t k = 0; k < earlier->n; k++)
+            if (earlier->word[k] == c[i].token) c[i].sum -= cost;
+}
+
+static int32_t groups_of(const fth_search_spec *spec) {
+    return spec->groups > 1 ? spec->groups : 1;
+}
+
+/* The next token of the constraint, where it is not among the n candidates of live hypothesis k already: 1 where it
+ * is added behind them. */
+static int32_t next_of_constraint(search *s, const sentence *x, int32_t k, double sum,
+                                  fth_candidate *out, int32_t n) {
+    if (x->live[k].met >= x->constraint.n || s->listed) return 0;
+    const int32_t token = x->constraint.token[x->live[k].met];
+    const float logp = s->logp[token];
+    for (int32_t i = 0; i < n; i++)
+        if (out[i].token == token) return 0;
+    if (!(logp > -INFINITY)) return 0;
+    out[n] = (fth_candidate){sum + logp, logp, k, token};
+    return 1;
+}
+
+/* The candidates as a beam with constraints takes them. */
+static int32_t share_beam(search *s, const sentence *x, int32_t n, int32_t most) {
+    n = fth_sort_candidates(s->candidates, n, n);
+    for (int32_t c = 0; c < n; c++) {
+        const fth_candidate *it = &s->candidates[c];
+        s->met[c] = fth_constraint_step(&x->constraint, x->live[it->from].met, it->token);
+    }
+    return fth_constraint_share(s->candidates, s->met, n, most);
+}
+
+/* The step of one group, whose live hypotheses go behind the others in next. */
+static fth_err group_step(search *s, int32_t i, int32_t group, chosen *earlier, live *next,
+                          int32_t *n_next) {
+    sentence *x = &s->sentences[i];
+    const int32_t beam = s->spec->beam / groups_of(s->spec), first = *n_next;
+    const int32_t kept = 2 * beam, wanted = kept + earlier->n; /* the dearer ones may fall out */
+    int32_t n = 0;
+    for (int32_t k = 0; k < x->n_live; k++) {
+        if (x->live[k].group != group) continue;
+        FTH_TRY(row_words(s, x, x->live[k], wanted));
+        const double sum = s->nodes[x->live[k].node].sum;
+        const int32_t more = row_candidates(s, wanted, sum, k, s->candidates + n);
+        n += more + next_of_constraint(s, x, k, sum, s->candidates + n, more);
+    }
+    make_dearer(s->candidates, n, earlier, s->spec->diversity);
+    n = x->constraint.n ? share_beam(s, x, n, kept) : fth_sort_candidates(s->candidates, n, kept);
+    const int32_t before = earlier->n;
+    for (int32_t c = 0; c < n && *n_next - first < beam && x->finished[group] < beam; c++) {
+        const fth_candidate *it = &s->candidates[c];
+        if (it->token == s->spec->eos && c >= beam)
+            continue; /* an end counts among the best only */
+        FTH_TRY(extend(s, i, x->live[it->from], it->token, it->logp, next, n_next));
+        x->finished[group] += it->token == s->spec->eos;
+        if (earlier->n - before < beam) earlier->word[earlier->n++] = it->token;
+    }
+    if (x->finished[group] >= beam) *n_next = first;
     return FTH_OK;
 }
 
 static fth_err beam_step(search *s, int32_t i) {
     sentence *x = &s->sentences[i];
-    int32_t beam = s->spec->beam, wanted = 2 * beam, n = 0;
-    for (int32_t k = 0; k < x->n_live; k++) {
-        FTH_TRY(row_words(s, x, x->live[k], wanted));
-        n += row_candidates(s, wanted, s->nodes[x->live[k].node].sum, k, s->candidates + n);
-    }
-    n = fth_sort_candidates(s->candidates, n, wanted);
-    live old[beam], next[beam];
+    const int32_t beam = s->spec->beam;
+    live next[beam];
+    int32_t words[beam], n_next = 0;
+    chosen earlier = {words, 0};
     memset(next, 0, sizeof next);
-    memcpy(old, x->live, sizeof(live) * (size_t)x->n_live);
-    int32_t n_next = 0;
-    for (int32_t c = 0; c < n && n_next < beam && s->out->count[i] < beam; c++) {
-        const fth_candidate *it = &s->candidates[c];
-        if (it->token == s->spec->eos && c >= beam)
-            continue; /* an end counts among the best only */
-        FTH_TRY(extend(s, i, old[it->from], it->token, it->logp, next, &n_next));
-    }
-    if (s->out->count[i] >= beam) n_next = 0;
+    for (int32_t g = 0; g < groups_of(s->spec); g++)
+        FTH_TRY(group_step(s, i, g, &earlier, next, &n_next));
     memcpy(x->live, next, sizeof(live) * (size_t)n_next);
     x->n_live = n_next;
     return FTH_OK;
@@ -332,14 +403,19 @@ static fth_err start(search *s) {
             x->prefix = b->prefix_ids + b->prefix_offsets[i];
             x->n_prefix = b->prefix_offsets[i + 1] - b->prefix_offsets[i];
         }
+        if (b->constraint_offsets)
+            FTH_TRY(fth_constraint_make(b->constraint_ids + b->constraint_offsets[i],
+                                        b->constraint_offsets[i + 1] - b->constraint_offsets[i],
+                                        &s->out->arena, &x->constraint));
         /* without a source the text that is given counts as one */
         x->max_len = fth_search_max_len(s->spec, b->offsets ? length : x->n_prefix);
         if (!b->offsets) x->max_len += x->n_prefix;
         if (x->max_len > s->spec->max_positions - 1) x->max_len = s->spec->max_positions - 1;
         if (x->n_prefix > x->max_len) x->n_prefix = x->max_len;
         fth_rng_init(&x->rng, s->spec->seed, (uint64_t)(b->number ? b->number[i] : i));
-        x->n_live = s->spec->sampling ? s->spec->beam : 1;
-        for (int32_t k = 0; k < x->n_live; k++) x->live[k] = (live){.node = root, .row = -1};
+        x->n_live = s->spec->sampling ? s->spec->beam : groups_of(s->spec);
+        for (int32_t k = 0; k < x->n_live; k++)
+            x->live[k] = (live){.node = root, .row = -1, .group = s->spec->sampling ? 0 : k};
     }
     for (int m = 0; m < s->n_steppers; m++)
         FTH_TRY(fth_stepper_begin(s->steppers[m], b->n_sent, b->offsets, b->ids));
@@ -390,20 +466,25 @@ static fth_err allocate(search *s) {
     s->sentences = calloc(n + 1, sizeof *s->sentences);
     s->rows = calloc(n * beam + 1, sizeof *s->rows);
     const size_t words = vocab > FTH_TOP_MOST ? vocab : FTH_TOP_MOST;
-    const size_t most = beam * 2 > FTH_TOP_MOST ? beam * 2 : FTH_TOP_MOST; /* of a row */
+    const size_t most = 1 + (beam * 2 > FTH_TOP_MOST ? beam * 2 : FTH_TOP_MOST); /* of a row */
     s->logp = malloc(sizeof *s->logp * words);
     s->word = malloc(sizeof *s->word * FTH_TOP_MOST);
-    s->mixed = malloc(sizeof *s->mixed * vocab);
+    s->each = malloc(sizeof *s->each * vocab * (size_t)s->n_steppers);
+    s->each_row = calloc((size_t)s->n_steppers, sizeof *s->each_row);
     s->logits = calloc((size_t)s->n_steppers, sizeof *s->logits);
     s->candidates = malloc(sizeof *s->candidates * beam * most);
+    s->met = malloc(sizeof *s->met * beam * most);
     s->scratch = malloc(sizeof *s->scratch * vocab);
     if (!out->count || !out->found || !s->sentences || !s->rows || !s->logp || !s->word ||
-        !s->mixed || !s->logits || !s->candidates || !s->scratch)
+        !s->each || !s->each_row || !s->logits || !s->candidates || !s->met || !s->scratch)
         return no_memory();
     for (size_t i = 0; i < n; i++) {
         s->sentences[i].live = fth_arena_alloc(&out->arena, sizeof(live) * beam);
+        s->sentences[i].finished = fth_arena_alloc(&out->arena, sizeof(int32_t) * beam);
         out->found[i] = fth_arena_alloc(&out->arena, sizeof(fth_hypothesis) * 2 * beam);
-        if (!s->sentences[i].live || !out->found[i]) return no_memory();
+        if (!s->sentences[i].live || !s->sentences[i].finished || !out->found[i])
+            return no_memory();
+        memset(s->sentences[i].finished, 0, sizeof(int32_t) * beam);
     }
     return FTH_OK;
 }
@@ -425,9 +506,11 @@ fth_err fth_search(fth_stepper *const *steppers, int n_steppers, int32_t vocab,
     free(s.rows);
     free(s.logp);
     free(s.word);
-    free(s.mixed);
+    free(s.each);
+    free(s.each_row);
     free(s.logits);
     free(s.candidates);
+    free(s.met);
     free(s.scratch);
     if (err != FTH_OK) fth_search_result_fini(out);
     return err;

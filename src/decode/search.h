@@ -12,11 +12,16 @@ typedef struct fth_search_spec {
     int64_t max_len_b;
     int64_t min_len;         /* tokens before the end symbol at least */
     int32_t no_repeat_ngram; /* no n-gram of this size twice; 0: off */
+    /* Diverse beam search (Vijayakumar et al. 2018): so many parts of the beam, searched one after the other; a
+     * word that an earlier part has chosen in the same step costs `diversity`. 0 and 1: one part. */
+    int32_t groups;
+    double diversity;
     bool sampling;
     int32_t topk;       /* draw from the k likeliest; 0: all */
     double topp;        /* draw from the likeliest that together have this probability; 0: all */
     double temperature; /* divides the logits */
     uint64_t seed;
+    bool constrained; /* batches have constraints */
     int32_t bos, pad, eos, unk;
     int32_t first; /* what the decoder reads first */
     int32_t max_positions;
@@ -28,6 +33,9 @@ typedef struct fth_search_batch {
     const int32_t *offsets, *ids;  /* as fth_stepper_begin takes them */
     const int32_t *prefix_offsets; /* [n_sent + 1] forced first tokens, NULL: none */
     const int32_t *prefix_ids;
+    const int32_t *constraint_offsets; /* [n_sent + 1] what each output must have (constraints.h),
+                                          NULL: nothing */
+    const int32_t *constraint_ids;
     const int64_t *number; /* [n_sent] of the sentence in the input: sampling draws by it */
 } fth_search_batch;
 
@@ -37,6 +45,7 @@ typedef struct fth_hypothesis {
     float *logp;     /* [n] log-probability of each */
     double sum;      /* of logp */
     double score;    /* normalised */
+    int32_t met;     /* tokens of its constraint; those that have more come first */
 } fth_hypothesis;
 
 /* The finished hypotheses of each sentence, best first. */

@@ -17,7 +17,7 @@ fth_err fth_gnuplot_run(const fth_str *script) {
         return fth_fail(FTH_NOT_FOUND, "gnuplot is not installed: no figure is drawn (Debian's "
                                        "package gnuplot-nox has it)");
     fflush(stdout);
-    FILE *pipe = popen("gnuplot 2>&1", "w");
+    FILE *pipe = popen("gnuplot 1>&2", "w");
     if (!pipe) return fth_fail(FTH_FAILED, "gnuplot cannot be started");
     fwrite(script->text, 1, script->length, pipe);
     if (pclose(pipe) != 0) return fth_fail(FTH_FAILED, "gnuplot failed");

@@ -176,10 +176,7 @@ static fth_err add_plot(const figure *g, fth_str *s) {
                          line ? "," : "", line, line % 8 + 1, 2 * (line % 4) + 5, line,
                          line % 8 + 1, line % 5 + 1, 2 * (line % 4) + 5));
         FTH_TRY(add_title(g, i, s));
-        FTH_TRY(fth_str_addf(s,
-                             "', $line%zu using 1:($4 == 1 ? top + %zu * step : NaN) with points "
-                             "pt 2 ps 1.4 lw 2 lc %zu notitle",
-                             line, line, line % 8 + 1));
+        FTH_TRY(fth_str_addf(s, "'"));
         if (has_words(g, i))
             FTH_TRY(fth_str_addf(s,
                                  ", $line%zu using 1:2:5 with labels center offset 0,1 font ',9' "
@@ -188,6 +185,27 @@ static fth_err add_plot(const figure *g, fth_str *s) {
         if (fth_factor_is_depth(&g->r->spec->factor[g->x])) FTH_TRY(add_fit(g, i, line, s));
     }
     return fth_str_addf(s, "\n");
+}
+
+/* A cross for each combination of which every run failed, each line at its own height: there is no
+ * number to it, so it stands in a strip above the axes. */
+static fth_err add_strip(const figure *g, fth_str *s) {
+    size_t lines = 0;
+    for (size_t i = next_line(g, 0); i != (size_t)-1; i = next_line(g, i + 1)) lines++;
+    FTH_TRY(fth_str_addf(s,
+                         "set bmargin at screen 0.845\nset tmargin at screen 0.925\nset yrange "
+                         "[-0.7:%zu - 0.3]\nunset ytics\nunset xtics\nset ylabel 'failed' "
+                         "font ',10'\nset xlabel ''\nplot",
+                         lines));
+    size_t line = 0;
+    for (size_t i = next_line(g, 0); i != (size_t)-1; i = next_line(g, i + 1), line++)
+        FTH_TRY(
+            fth_str_addf(s,
+                         "%s $line%zu using 1:($4 == 1 ? %zu : NaN) with points pt 2 ps 1.2 lw 2 "
+                         "lc %zu notitle",
+                         line ? "," : "", line, lines - 1 - line, line % 8 + 1));
+    return fth_str_addf(s,
+                        "\nunset title\nset bmargin at screen 0.12\nset tmargin at screen 0.835\n");
 }
 
 static fth_err add_axes(const figure *g, fth_str *s) {
@@ -211,44 +229,62 @@ static fth_err add_axes(const figure *g, fth_str *s) {
     return fth_str_addf(s, ")\n");
 }
 
-/* Where crosses of failed combinations stand: above all that is drawn, each line's a step higher. */
-static fth_err add_top(const figure *g, fth_str *s, bool *any) {
-    double low = INFINITY, high = -INFINITY;
-    bool crosses = false;
+/* Is there anything to draw, and does a strip of failed combinations belong to it? */
+static void find_points(const figure *g, bool *any, bool *strip) {
+    *any = *strip = false;
     for (size_t i = 0; i < g->r->grid->rows; i++) {
         const fth_sweep_row *row = &g->r->row[i];
-        if (row->best.n > 0) {
-            low = fmin(low, row->best.mean);
-            high = fmax(high, row->best.mean);
-        }
-        crosses = crosses || (row->failed > 0 && row->failed == row->done);
+        *strip = *strip || (row->failed > 0 && row->failed == row->done);
+        *any = *any || row->best.n > 0;
     }
-    bool none = low > high;
-    *any = crosses || !none;
-    double span = none         ? 1
-                  : high > low ? high - low
-                               : fabs(high),
-           top = none ? 1 : high + 0.15 * span;
-    FTH_TRY(fth_str_addf(s, "top = %.9g\nstep = %.9g\nset yrange %s\n", top, 0.05 * span,
-                         none ? "[0:2]" : "[0<*:*]"));
-    if (!crosses) return FTH_OK;
-    return fth_str_addf(s, "set label 1 'a cross: every run failed' at graph 0.01, graph 0.97 font "
-                           "',9' textcolor rgb '#555555'\n");
+    *any = *any || *strip;
+}
+
+/* Numbers of the healthy runs alone set the range; without any there is an empty box. */
+static fth_err add_range(const figure *g, fth_str *s) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < g->r->grid->rows; i++) {
+        const fth_spread *best = &g->r->row[i].best;
+        if (best->n == 0) continue;
+        low = fmin(low, best->mean);
+        high = fmax(high, best->mean);
+    }
+    if (low < high) return fth_str_addf(s, "set yrange [0<*:*]\n");
+    if (low > high) return fth_str_addf(s, "set yrange [0:1]\n");
+    return fth_str_addf(s, "set yrange [%.9g:%.9g]\n", 0.9 * low, 1.1 * low + 1e-9);
+}
+
+static fth_err add_figure(const figure *g, bool strip, fth_str *s) {
+    if (!strip) {
+        FTH_TRY(add_range(g, s));
+        FTH_TRY(add_axes(g, s));
+        return add_plot(g, s);
+    }
+    FTH_TRY(
+        fth_str_addf(s, "set lmargin at screen 0.09\nset rmargin at screen 0.72\nset multiplot\n"));
+    FTH_TRY(add_axes(g, s));
+    FTH_TRY(add_strip(g, s));
+    FTH_TRY(fth_str_addf(s, "set ytics\nset ylabel font ''\n"));
+    FTH_TRY(add_axes(g, s));
+    FTH_TRY(fth_str_addf(s, "unset title\n"));
+    FTH_TRY(add_range(g, s));
+    FTH_TRY(add_plot(g, s));
+    return fth_str_addf(s, "unset multiplot\n");
 }
 
 static fth_err make_script(const figure *g, const char *out_dir, fth_str *s, bool *any) {
     static const char *const terminals[][2] = {
         {"svg size 900,520 font 'sans,13' background '#ffffff'", "svg"},
         {"pngcairo size 900,520 font 'sans,11'", "png"}};
+    bool strip;
+    find_points(g, any, &strip);
     FTH_TRY(fth_gnuplot_style(s));
-    FTH_TRY(add_top(g, s, any));
-    FTH_TRY(add_axes(g, s));
     FTH_TRY(add_data(g, s));
     for (int i = 0; i < 2; i++) {
         FTH_TRY(fth_str_addf(s, "set terminal %s\nset output '", terminals[i][0]));
         FTH_TRY(add_quoted(s, out_dir));
         FTH_TRY(fth_str_addf(s, "/figure.%s'\n", terminals[i][1]));
-        FTH_TRY(add_plot(g, s));
+        FTH_TRY(add_figure(g, strip, s));
     }
     return fth_str_addf(s, "set output\n");
 }

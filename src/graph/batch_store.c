@@ -27,6 +27,8 @@ fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_r
     const size_t picked = sizeof(int32_t) * (size_t)(src_rows + 1);
     whole &= (s->picked = malloc(picked)) && (s->picked_ids = malloc(picked));
     whole &= (s->number_offsets = calloc((size_t)max_sent + 1, sizeof(int32_t))) != NULL;
+    whole &= (s->labels = malloc(sizeof *s->labels * ((size_t)max_sent + 1))) != NULL;
+    whole &= (s->values = malloc(sizeof *s->values * ((size_t)max_sent + 1))) != NULL;
     if (whole) return FTH_OK;
     fth_batch_store_fini(s);
     return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d tokens", larger);
@@ -35,7 +37,7 @@ fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_r
 int64_t fth_batch_store_bytes(int32_t src_rows, int32_t tgt_rows, int32_t max_sent) {
     const int64_t larger = src_rows > tgt_rows ? src_rows : tgt_rows;
     const int64_t rows = (int64_t)src_rows + 1 + (int64_t)tgt_rows + 1;
-    const int64_t numbers = RADIX + larger + 1 + 4 * rows + 2 * ((int64_t)max_sent + 1);
+    const int64_t numbers = RADIX + larger + 1 + 4 * rows + 4 * ((int64_t)max_sent + 1);
     return numbers * (int64_t)sizeof(int32_t);
 }
 
@@ -45,6 +47,10 @@ void fth_batch_store_fini(fth_batch_store *s) {
     free(s->picked);
     free(s->picked_ids);
     free(s->number_offsets);
+    free(s->numbers);
+    free(s->masked);
+    free(s->labels);
+    free(s->values);
     for (int k = 0; k < 2; k++) {
         free(s->side[k].ids);
         free(s->side[k].pos);
@@ -149,32 +155,54 @@ fth_err fth_batch_store_rows(fth_batch_store *s, fth_side side, int32_t n_sent,
     return FTH_OK;
 }
 
-static fth_err set_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
-                           int32_t per_sentence, fth_packed_numbers numbers) {
-    if (n_sent > s->max_sent)
-        return fth_fail(FTH_FAILED, "a batch of %d sentences does not fit into %d", n_sent,
-                        s->max_sent);
-    for (int32_t i = 0; i <= n_sent; i++)
-        s->number_offsets[i] = offsets ? offsets[i] : i * per_sentence;
-    numbers.rows = s->number_offsets[n_sent];
-    numbers.offsets = s->number_offsets;
-    s->batch.input = numbers;
+static fth_err number_room(fth_batch_store *s, int64_t n) {
+    if (n <= s->number_room) return FTH_OK;
+    free(s->numbers);
+    free(s->masked);
+    s->numbers = malloc(sizeof *s->numbers * (size_t)n);
+    s->masked = malloc(sizeof *s->masked * (size_t)n);
+    s->number_room = s->numbers && s->masked ? n : 0;
+    return s->number_room
+               ? FTH_OK
+               : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %lld numbers", (long long)n);
+}
+
+/* Copies rows whose offsets are there. */
+static fth_err keep_numbers(fth_batch_store *s, int32_t n_sent, int32_t width, const float *data,
+                            const int32_t *masked) {
+    const int32_t rows = s->number_offsets[n_sent];
+    FTH_TRY(number_room(s, (int64_t)rows * width + 1));
+    memcpy(s->numbers, data, sizeof *data * (size_t)rows * (size_t)width);
+    if (masked) memcpy(s->masked, masked, sizeof *masked * (size_t)rows);
+    s->batch.input =
+        (fth_packed_numbers){rows, width, s->numbers, s->number_offsets, masked ? s->masked : NULL};
     return FTH_OK;
+}
+
+static fth_err check_sentences(const fth_batch_store *s, int32_t n_sent) {
+    if (n_sent <= s->max_sent) return FTH_OK;
+    return fth_fail(FTH_FAILED, "a batch of %d sentences does not fit into %d", n_sent,
+                    s->max_sent);
 }
 
 fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
                                 int32_t width, const float *data, const int32_t *masked) {
-    return set_numbers(s, n_sent, offsets, 0,
-                       (fth_packed_numbers){.width = width, .data = data, .masked = masked});
+    FTH_TRY(check_sentences(s, n_sent));
+    memcpy(s->number_offsets, offsets, sizeof *offsets * (size_t)(n_sent + 1));
+    return keep_numbers(s, n_sent, width, data, masked);
 }
 
 fth_err fth_batch_store_pictures(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,
                                  const float *data, const int32_t *masked) {
-    return set_numbers(s, n_sent, NULL, rows,
-                       (fth_packed_numbers){.width = width, .data = data, .masked = masked});
+    FTH_TRY(check_sentences(s, n_sent));
+    for (int32_t i = 0; i <= n_sent; i++) s->number_offsets[i] = i * rows;
+    return keep_numbers(s, n_sent, width, data, masked);
 }
 
 void fth_batch_store_labels(fth_batch_store *s, const int32_t *labels, const float *values) {
-    s->batch.labels = labels;
-    s->batch.values = values;
+    const size_t n = (size_t)s->batch.n_sent;
+    if (labels) memcpy(s->labels, labels, sizeof *labels * n);
+    if (values) memcpy(s->values, values, sizeof *values * n);
+    s->batch.labels = labels ? s->labels : NULL;
+    s->batch.values = values ? s->values : NULL;
 }

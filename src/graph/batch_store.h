@@ -15,8 +15,13 @@ typedef struct fth_batch_store {
     } side[2];
     int32_t *picked, *picked_ids; /* [max_rows of the source] */
     int32_t *number_offsets;      /* [max_sent + 1] */
-    uint32_t *counts;             /* [65536] of the sort */
-    int32_t *temp;                /* [larger max_rows] */
+    float *numbers;               /* [number_room] made with the first batch that has some */
+    int32_t *masked;              /* [number_room] */
+    int64_t number_room;
+    int32_t *labels;  /* [max_sent] */
+    float *values;    /* [max_sent] */
+    uint32_t *counts; /* [65536] of the sort */
+    int32_t *temp;    /* [larger max_rows] */
 } fth_batch_store;
 
 fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_rows,
@@ -37,8 +42,8 @@ fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
                              const int32_t *offsets, const int32_t *ids, const int32_t *targets,
                              int32_t vocab);
 
-/* Rows of numbers: offsets [n_sent + 1] says which are a sentence's; of pictures, as many for each. And labels or values of the sentences. The arrays are
- * borrowed; NULL: there are none. */
+/* Rows of numbers, which are copied: offsets [n_sent + 1] says which are a sentence's; pictures have as many
+ * each. And labels or values of the n_sent sentences of the batch. NULL: there are none. */
 fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
                                 int32_t width, const float *data, const int32_t *masked);
 fth_err fth_batch_store_pictures(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,

@@ -331,6 +331,12 @@ double fth_run_view_best(const fth_run_view *v, int64_t *update) {
     return c ? fth_curve_lowest(c, update) : (double)NAN;
 }
 
+double fth_run_view_last(const fth_run_view *v) {
+    const fth_curve *c = fth_run_view_curve(v, "valid.nll_loss");
+    if (!c) c = fth_run_view_curve(v, "train.nll_loss");
+    return c ? c->newest : (double)NAN;
+}
+
 double fth_run_view_final(const fth_run_view *v) {
     const fth_curve *c = fth_run_view_curve(v, "valid.nll_loss");
     return c ? c->newest : (double)NAN;

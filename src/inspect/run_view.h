@@ -62,6 +62,9 @@ const char *fth_run_view_setting(const fth_run_view *v, const char *key);
 double fth_run_view_best(const fth_run_view *v, int64_t *update);
 double fth_run_view_final(const fth_run_view *v);
 
+/* The newest nll that is known of the run, whether valid or of training; NAN: none. */
+double fth_run_view_last(const fth_run_view *v);
+
 /* "missing", "unfinished", "ended", "failed". */
 const char *fth_run_view_state_name(fth_run_view_state state);
 

@@ -137,3 +137,23 @@ void fth_method_step(const fth_method_state *state, int64_t t, double slots[FTH_
     for (int i = 0; i < FTH_STEP_SLOTS; i++) slots[i] = 1;
     if (state->method->step) state->method->step(state, t, slots);
 }
+
+const char *fth_method_warning(const fth_method_state *state) {
+    return state->method->warn ? state->method->warn(state) : NULL;
+}
+
+static bool takes_steps(const fth_method *m) {
+    for (const fth_option_spec *o = m->options; o && o->key; o++)
+        if (strcmp(o->key, "steps") == 0) return m->step != NULL;
+    return false;
+}
+
+fth_ramp fth_method_ramp(const fth_method_state *state) {
+    fth_ramp ramp = {0};
+    if (!takes_steps(state->method)) return ramp;
+    ramp.updates = (int64_t)fth_option_number(state, "steps");
+    for (int role = 0; role <= (int)FTH_ROLE_EXTRA && state->method->lr_scale; role++)
+        ramp.rate_follows |= fth_role_is_branch((fth_role)role) &&
+                             state->method->lr_scale(state, (fth_role)role, 1) < 1;
+    return ramp;
+}

@@ -108,8 +108,8 @@ typedef struct fth_method {
      * the parameter of a sub-layer that takes sqrt(Var(r x) + Var(D f)) of the one below. NULL:
      * none. */
     const char *(*profiled)(const fth_method_state *state, fth_sub sub);
-    /* One line of advice for a run of this size, or NULL. */
-    const char *(*warn)(const fth_method_state *state, int64_t tokens_per_update);
+    /* One line of advice for a run with these options, or NULL. */
+    const char *(*warn)(const fth_method_state *state);
     /* Fold to the plain method with the same `norm` (fold.h): first the configuration (NULL: nothing
      * changes), then the values. fold NULL: it cannot, export_to says why. */
     fth_err (*fold_config)(struct fth_fold *fold);
@@ -118,6 +118,17 @@ typedef struct fth_method {
      * weights. NULL: there is no schedule. */
     void (*settle)(fth_config *config);
 } fth_method;
+
+/* What a method advises against in a run with these options; NULL: nothing. What train warns of and
+ * preflight counts as a risk. */
+const char *fth_method_warning(const fth_method_state *state);
+
+/* A schedule of the method's own. */
+typedef struct fth_ramp {
+    int64_t updates;   /* until it is at its end; 0: there is none */
+    bool rate_follows; /* the branches' learning rate grows along with it */
+} fth_ramp;
+fth_ramp fth_method_ramp(const fth_method_state *state);
 
 #define METHOD(name) extern const fth_method fth_method_##name;
 #include "method/methods.def"

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/machine_memory.h"
 #include "base/philox.h"
 #include "front/front.h"
 #include "head/head.h"
 #include "model/build.h"
+#include "model/least_size.h"
 
 static fth_build new_build(const fth_model *m, fth_graph *graph) {
     /* Parameters are only looked up once the table is frozen. */
@@ -38,11 +40,20 @@ static fth_err declare_parameters(fth_model *m) {
     return FTH_OK;
 }
 
+/* The parameters lie in the host's memory at least once, whatever the device. */
+static fth_err check_size(const fth_config *c) {
+    int64_t available, total;
+    if (fth_machine_memory_under("", &available, &total) != FTH_OK)
+        return FTH_OK; /* unknown: it will be tried */
+    return fth_least_size_check(c, (int64_t)sizeof(float), 0, available, "in this machine");
+}
+
 fth_err fth_model_init(fth_model *m, const fth_config *config) {
     memset(m, 0, sizeof *m);
     fth_params_init(&m->params);
     m->config = *config;
     fth_err err = fth_config_validate(&m->config);
+    if (err == FTH_OK) err = check_size(&m->config);
     if (err == FTH_OK) err = fth_method_resolve(&m->config, &m->method);
     if (err == FTH_OK) err = declare_parameters(m);
     if (err != FTH_OK) fth_model_fini(m);

@@ -92,10 +92,11 @@ static fth_err measure(work *w, const fth_series *s, int64_t *positions) {
         int64_t rows = set->part.batch.side[w->look.outputs.side].rows;
         *positions += rows;
         FTH_TRY(run_piece(w, s, 0, &w->start));
+        const int64_t scored = fth_program_rows(w->look.program, w->look.outputs.logits);
         for (int32_t i = 1; i < s->n; i++) {
             FTH_TRY(run_piece(w, s, i, &w->now));
             w->sums[2 * i] += distances(w->now.hidden, w->start.hidden, rows, w->d);
-            w->sums[2 * i + 1] += distances(w->now.logits, w->start.logits, rows, w->vocab);
+            w->sums[2 * i + 1] += distances(w->now.logits, w->start.logits, scored, w->vocab);
         }
     }
 }

@@ -68,6 +68,21 @@ void fth_probe_set_rewind(fth_probe_set *s) {
     s->next = 0;
 }
 
+/* Pictures, labels and values of n sentences. */
+static fth_err take_inputs(fth_probe_set *s, int32_t first, int32_t n) {
+    const fth_batch *b = &s->all.store.batch;
+    const fth_packed_numbers *in = &b->input;
+    if (in->rows) {
+        const int64_t from = in->offsets[first];
+        const int32_t rows = in->offsets[first + 1] - in->offsets[first]; /* all are of one size */
+        FTH_TRY(fth_batch_store_pictures(&s->part, n, rows, in->width, in->data + from * in->width,
+                                         in->masked ? in->masked + from : NULL));
+    }
+    fth_batch_store_labels(&s->part, b->labels ? b->labels + first : NULL,
+                           b->values ? b->values + first : NULL);
+    return FTH_OK;
+}
+
 fth_err fth_probe_set_next(fth_probe_set *s, bool *more) {
     const fth_batch *b = &s->all.store.batch;
     *more = s->next < b->n_sent;
@@ -85,6 +100,7 @@ fth_err fth_probe_set_next(fth_probe_set *s, bool *more) {
                                    p->targets ? p->targets + from : NULL, INT32_MAX);
     }
     free(offsets);
+    if (err == FTH_OK) err = take_inputs(s, first, n);
     s->next = first + n;
     return err;
 }

@@ -11,8 +11,8 @@ fth_err fth_subject_open(fth_subject *s, const fth_probe_spec *spec, const char 
     if (err == FTH_OK)
         err = fth_probe_set_read(&s->set, spec->batch, &s->model.config, spec->max_tokens);
     if (err == FTH_OK)
-        err = fth_arenas_new(spec->device, s->model.params.size, s->model.params.size, false,
-                             &s->arenas);
+        err =
+            fth_arenas_new(spec->device, s->model.params.size, s->model.params.size, 0, &s->arenas);
     if (err == FTH_OK) err = fth_subject_load(s, s->flat);
     if (err != FTH_OK) fth_subject_close(s);
     return err;

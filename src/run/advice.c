@@ -28,13 +28,19 @@ const char *fth_fault_rule(fth_fault_kind kind) {
 /* A rule: its name, and its sentence when it applies (snprintf's result; 0: it does not). */
 typedef int rule_text(const fth_evidence *e, char *text, size_t size);
 
+/* One rate for all rules that ask for a smaller one. */
+static double smaller_rate(const fth_evidence *e) {
+    const double share = e->update_ratio > LARGE_UPDATE ? LARGE_UPDATE / 2 / e->update_ratio : 1;
+    return e->peak_lr * fmin(0.25, share);
+}
+
 static int rate(const fth_evidence *e, char *text, size_t size) {
     if (!(e->update_ratio > LARGE_UPDATE)) return 0;
     return snprintf(text, size,
                     "one update changed the parameters of %s by %.0f %% of their size (healthy "
                     "updates stay below %.0f %%): a smaller rate, --lr %.2g instead of %.2g",
-                    e->update_where, 100 * e->update_ratio, 100 * LARGE_UPDATE,
-                    e->peak_lr * fmin(0.25, LARGE_UPDATE / 2 / e->update_ratio), e->peak_lr);
+                    e->update_where, 100 * e->update_ratio, 100 * LARGE_UPDATE, smaller_rate(e),
+                    e->peak_lr);
 }
 
 static int growth(const fth_evidence *e, char *text, size_t size) {
@@ -42,7 +48,7 @@ static int growth(const fth_evidence *e, char *text, size_t size) {
     return snprintf(text, size,
                     "parameters are %.1f times as large as at the first measured update: the rate "
                     "threw the model far off its start, --lr %.2g instead of %.2g",
-                    e->growth, e->peak_lr / 4, e->peak_lr);
+                    e->growth, smaller_rate(e), e->peak_lr);
 }
 
 static bool is_slow(const fth_evidence *e) {

@@ -5,7 +5,7 @@
 
 int64_t fth_batch_memory(const fth_run_spec *spec, int64_t n) {
     const int32_t rows = (int32_t)spec->max_tokens;
-    const int32_t src_rows = spec->config.arch == FTH_ENCDEC ? rows : 0;
+    const int32_t src_rows = spec->config.arch != FTH_DEC ? rows : 0;
     return n * ((int64_t)sizeof(fth_batch_store) + fth_batch_store_bytes(src_rows, rows, rows));
 }
 

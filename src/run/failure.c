@@ -251,8 +251,7 @@ static fth_err gather(const fth_trainer *t, const fth_telemetry *w, const fth_fa
                         .loss_last = NAN,
                         .alpha = slots[0]};
     if (t->recipe.schedule.kind == FTH_INVERSE_SQRT_NOWARMUP) e->warmup = 0;
-    if (m->method->step && takes_option(m->method, "steps"))
-        e->schedule = (int64_t)fth_option_number(m, "steps");
+    e->schedule = fth_method_ramp(m).updates;
     e->takes_branch_lr = takes_option(m->method, "branch_lr") &&
                          strcmp(fth_option_text(m, "branch_lr"), "full") == 0;
     return w && fth_telemetry_rows(w) > 0 ? look_at_rows(&t->model->config, w, e) : FTH_OK;
@@ -319,8 +318,15 @@ static json_t *rows_json(const fth_telemetry *w) {
     return rows;
 }
 
+static void log_advice(const json_t *report, fth_log *log) {
+    const json_t *advice = json_object_get(report, "advice");
+    for (size_t i = 0; i < json_array_size(advice); i++)
+        fth_log_info(log, "what usually helps: %s",
+                     json_string_value(json_object_get(json_array_get(advice, i), "text")));
+}
+
 fth_err fth_diverge_write(const char *path, const fth_trainer *t, const fth_telemetry *w,
-                          const fth_failure *f) {
+                          const fth_failure *f, fth_log *log) {
     const fth_config *c = &t->model->config;
     fth_evidence e;
     fth_str text = {0};
@@ -337,6 +343,7 @@ fth_err fth_diverge_write(const char *path, const fth_trainer *t, const fth_tele
         o ? fth_json_write(o, 1, &text) : fth_fail(FTH_NO_MEMORY, "no memory for a report");
     if (err == FTH_OK) err = fth_str_add(&text, "\n", 1);
     if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
+    if (err == FTH_OK) log_advice(o, log);
     fth_str_fini(&text);
     json_decref(o);
     return err;

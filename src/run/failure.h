@@ -4,6 +4,7 @@
 #ifndef FTH_RUN_FAILURE_H
 #define FTH_RUN_FAILURE_H
 
+#include "base/log.h"
 #include "run/advice.h"
 #include "run/health.h"
 #include "run/telemetry.h"
@@ -52,8 +53,8 @@ typedef struct fth_failure {
     const fth_nonfinite *nonfinite; /* the first operation that gave a bad value; NULL: none */
 } fth_failure;
 
-/* Writes path; w NULL: without rows. */
+/* Writes path, and its advice into the log; w NULL: without rows. */
 fth_err fth_diverge_write(const char *path, const fth_trainer *t, const fth_telemetry *w,
-                          const fth_failure *f);
+                          const fth_failure *f, fth_log *log);
 
 #endif

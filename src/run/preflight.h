@@ -11,6 +11,14 @@ const char *fth_verdict_name(fth_verdict v);
 
 enum { FTH_PREFLIGHT_UPDATES = 10 };
 
+/* How much is looked at. */
+typedef struct fth_preflight_how {
+    int32_t vocab; /* of made-up sentences, where the spec names no data */
+    bool quick;   /* in a minute: smaller batches, and fewer updates of models that are slow all the
+                     same */
+    fth_log *log; /* the progress; NULL: silent */
+} fth_preflight_how;
+
 /* Updates from a fresh model: by the run's schedule, or at its peak rate from the first on. */
 typedef struct fth_dash {
     int32_t updates;              /* made; fewer than asked for: not finite */
@@ -35,7 +43,10 @@ typedef struct fth_preflight {
     int32_t recomputed;  /* layers */
     bool fits;
     double seconds_per_update, updates_per_epoch; /* NAN: made-up sentences have no epoch */
-    double target_tokens;                         /* per update */
+    bool estimated;       /* the time of an update follows from that of smaller ones */
+    double updates;       /* of the run: by --max-update, or --max-epoch where that ends it first */
+    double target_tokens; /* per update */
+    int32_t planned;      /* updates of a dash */
     int32_t layers[2];
     double *grad_norm[2];  /* [layers] Gp of doc/analyses.md at the start */
     double carried[2];     /* smallest over largest of them; NAN: no such stack */
@@ -43,15 +54,17 @@ typedef struct fth_preflight {
     double uniform_loss;   /* ln V */
     double peak_lr;
     int64_t warmup;
+    fth_ramp ramp;      /* of the method */
+    const char *advice; /* of the method, as train gives it; NULL: none */
     fth_dash scheduled, peak;
     fth_verdict verdict;
     char reason[400]; /* set before the verdict: batches that do not fit */
 } fth_preflight;
 
 /* Errors are about the input; a run that would fail is a verdict. spec->data NULL: on made-up
- * sentences of `vocab` words. */
-fth_err fth_preflight_run(const fth_run_spec *spec, int32_t vocab, fth_device *device,
-                          fth_preflight *out);
+ * sentences. */
+fth_err fth_preflight_run(const fth_run_spec *spec, const fth_preflight_how *how,
+                          fth_device *device, fth_preflight *out);
 void fth_preflight_fini(fth_preflight *p);
 
 /* Sets verdict and reason from the numbers. */

@@ -41,8 +41,8 @@ static bool too_large(fth_preflight *p) {
 }
 
 static bool not_finite(fth_preflight *p) {
-    const fth_dash *d = p->scheduled.updates < FTH_PREFLIGHT_UPDATES ? &p->scheduled : &p->peak;
-    if (d->updates == FTH_PREFLIGHT_UPDATES) return false;
+    const fth_dash *d = p->scheduled.updates < p->planned ? &p->scheduled : &p->peak;
+    if (d->updates == p->planned) return false;
     return SAYS(p, FTH_WILL_FAIL, "update %d %sis not finite: a smaller --lr than %.2g",
                 d->updates + 1, d == &p->peak ? "at the peak rate " : "of the run ", p->peak_lr);
 }
@@ -60,16 +60,38 @@ static double carried_at_first(const fth_preflight *p) {
     return fmin(p->carried[0], p->carried[1]);
 }
 
+/* The branches of a fresh model at the peak rate and with their full weight are what a ramp is
+ * there to avoid: 18-18 and 50-50 layers train at that rate behind a ramp as long as the warm-up,
+ * along which their rate grows (doc/results.md), and a short ramp does not save 50-50. */
+static bool ramped(fth_preflight *p) {
+    const bool long_enough = p->ramp.updates > SHORT && 2 * p->ramp.updates >= p->warmup;
+    if (!p->ramp.rate_follows || !long_enough || p->warmup <= SHORT) return false;
+    if (!(p->peak.carried < WEAK) || carried_at_first(p) < WEAK) return false;
+    return SAYS(p, FTH_FINE,
+                "the branches and their rate grow over %lld updates, the rate over %lld: at the "
+                "start every layer "
+                "has at least %.2g of the largest gradient norm of one (without both ramps %d "
+                "updates at the "
+                "peak rate %.2g would leave %.1e)",
+                (long long)p->ramp.updates, (long long)p->warmup, carried_at_first(p), p->planned,
+                p->peak_lr, p->peak.carried);
+}
+
+/* What train warns of as well. */
+static bool advised_against(fth_preflight *p) {
+    return p->advice && SAYS(p, FTH_AT_RISK, "%s", p->advice);
+}
+
 /* A long warm-up saves a model that passes gradients down before it is trained (18-18 and 50-50 layers of width
  * 512: doc/preflight.md), and none that does not: 18-18 Post-LN has 0.01 to 0.02 of them and fails after any warm-up. */
 static bool lost_without_warmup(fth_preflight *p) {
     if (p->warmup <= SHORT || !(p->peak.carried < LOST) || carried_at_first(p) < WEAK) return false;
     return SAYS(
         p, FTH_AT_RISK,
-        "without a warm-up ten updates at the peak rate %.2g would leave %.1e of the largest "
+        "without a warm-up %d updates at the peak rate %.2g would leave %.1e of the largest "
         "gradient norm of a layer in the smallest; the %lld updates of yours may be enough, a "
         "smaller --lr is safer",
-        p->peak_lr, p->peak.carried, (long long)p->warmup);
+        p->planned, p->peak_lr, p->peak.carried, (long long)p->warmup);
 }
 
 static bool gradient_lost(fth_preflight *p) {
@@ -77,40 +99,39 @@ static bool gradient_lost(fth_preflight *p) {
     bool short_ramp = p->warmup <= SHORT;
     if (!(left < LOST) && !(left < FADING && short_ramp)) return false;
     return SAYS(p, FTH_WILL_FAIL,
-                "ten updates at the peak rate %.2g leave %.1e of the largest gradient norm of a "
+                "%d updates at the peak rate %.2g leave %.1e of the largest gradient norm of a "
                 "layer in the smallest: a smaller --lr, %sor a --method that is made for depth",
-                p->peak_lr, left, short_ramp ? "a longer warm-up " : "");
+                p->planned, p->peak_lr, left, short_ramp ? "a longer warm-up " : "");
 }
 
 static bool gradient_weak(fth_preflight *p) {
     if (!(p->peak.carried < WEAK)) return false;
     return SAYS(p, FTH_AT_RISK,
-                "ten updates at the peak rate %.2g leave %.2g of the largest gradient norm of a "
+                "%d updates at the peak rate %.2g leave %.2g of the largest gradient norm of a "
                 "layer in the smallest (healthy runs keep more than %.1g): a smaller --lr or a "
                 "longer warm-up",
-                p->peak_lr, p->peak.carried, WEAK);
+                p->planned, p->peak_lr, p->peak.carried, WEAK);
 }
 
 static bool positions_alike(fth_preflight *p) {
     if (!(p->peak.encoder_cosine > FTH_COLLAPSED)) return false;
     return SAYS(p, FTH_AT_RISK,
-                "after ten updates at the peak rate %.2g the encoder's positions have a cosine of "
+                "after %d updates at the peak rate %.2g the encoder's positions have a cosine of "
                 "%.4f: it may collapse, a smaller --lr or a longer warm-up",
-                p->peak_lr, p->peak.encoder_cosine);
+                p->planned, p->peak_lr, p->peak.encoder_cosine);
 }
 
 static bool fine(fth_preflight *p) {
-    return SAYS(
-        p, FTH_FINE,
-        "ten updates at the peak rate leave %.2g of the largest gradient norm of a layer in "
-        "the smallest, and the loss goes from %.2f to %.2f",
-        p->peak.carried, p->peak.first_loss, p->peak.last_loss);
+    return SAYS(p, FTH_FINE,
+                "%d updates at the peak rate leave %.2g of the largest gradient norm of a layer in "
+                "the smallest, and the loss goes from %.2f to %.2f",
+                p->planned, p->peak.carried, p->peak.first_loss, p->peak.last_loss);
 }
 
 void fth_preflight_judge(fth_preflight *p) {
-    static rule *const rules[] = {too_large,     not_finite,    lost_without_warmup,
-                                  gradient_lost, gradient_weak, positions_alike,
-                                  fine};
+    static rule *const rules[] = {too_large,       not_finite,          ramped,
+                                  advised_against, lost_without_warmup, gradient_lost,
+                                  gradient_weak,   positions_alike,     fine};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i](p)) return;
 }
@@ -162,11 +183,13 @@ static json_t *memory_json(const fth_preflight *p) {
 
 json_t *fth_preflight_json(const fth_preflight *p) {
     return json_pack(
-        "{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "verdict",
-        fth_verdict_name(p->verdict), "reason", p->reason, "parameters", (json_int_t)p->parameters,
-        "memory", memory_json(p), "seconds_per_update", known(p->seconds_per_update),
-        "seconds_per_epoch", known(p->seconds_per_update * p->updates_per_epoch),
-        "encoder_grad_norm", numbers(p->grad_norm[0], p->layers[0]), "decoder_grad_norm",
+        "{s:s, s:s, s:s?, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
+        "verdict", fth_verdict_name(p->verdict), "reason", p->reason, "advice", p->advice,
+        "parameters", (json_int_t)p->parameters, "memory", memory_json(p), "seconds_per_update",
+        known(p->seconds_per_update), "estimated", p->estimated, "seconds_per_epoch",
+        known(p->seconds_per_update * p->updates_per_epoch), "seconds_of_run",
+        known(p->seconds_per_update * p->updates), "encoder_grad_norm",
+        numbers(p->grad_norm[0], p->layers[0]), "decoder_grad_norm",
         numbers(p->grad_norm[1], p->layers[1]), "carried",
         json_pack("[o, o]", known(p->carried[0]), known(p->carried[1])), "encoder_cosine",
         known(p->encoder_cosine), "peak_lr", known(p->peak_lr), "warmup_updates",

@@ -100,6 +100,26 @@ fth_err fth_run_options_compare(const char *run, const char *before, const char 
     return FTH_OK;
 }
 
+fth_err fth_run_options_stored(const char *run, const char *key, int64_t *value) {
+    char *path = fth_strdup_printf("%s/config.yaml", run);
+    char *begun = fth_strdup_printf("%s/checkpoints/last", run);
+    char *yaml = NULL;
+    size_t size;
+    fth_err err = path && begun ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    *value = -1;
+    if (err == FTH_OK && fth_file_exists(begun) && fth_file_exists(path)) {
+        const line wanted = {.key = key, .key_length = (int)strlen(key)};
+        line found;
+        err = fth_file_read(path, &yaml, &size);
+        if (err == FTH_OK && find_line(yaml, &wanted, &found))
+            *value = strtoll(found.value, NULL, 10);
+    }
+    free(yaml);
+    free(begun);
+    free(path);
+    return err;
+}
+
 fth_err fth_run_options_keep(const char *run, const char *yaml) {
     char *path = fth_strdup_printf("%s/config.yaml", run);
     if (!path) return fth_fail(FTH_NO_MEMORY, "no memory for a name");

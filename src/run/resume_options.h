@@ -2,6 +2,8 @@
 #ifndef FTH_RUN_RESUME_OPTIONS_H
 #define FTH_RUN_RESUME_OPTIONS_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 #include "base/str.h"
 
@@ -12,5 +14,8 @@ fth_err fth_run_options_compare(const char *run, const char *before, const char 
 
 /* Writes RUN/config.yaml. */
 fth_err fth_run_options_keep(const char *run, const char *yaml);
+
+/* What a run that has begun has for an option that is a whole number; -1: it has not begun. */
+fth_err fth_run_options_stored(const char *run, const char *key, int64_t *value);
 
 #endif

@@ -1,3 +1,4 @@
+#include "model/least_size.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/str.h"
@@ -18,10 +20,12 @@
 #include "run/failure.h"
 #include "train/evaluate.h"
 #include "run/health.h"
+#include "run/run_encoder.h"
 #include "run/save.h"
 #include "train/profile.h"
 #include "run/run_log.h"
 #include "run/resume_options.h"
+#include "run/run_ranks.h"
 #include "run/signals.h"
 #include "store/config_json.h"
 #include "train/weights.h"
@@ -35,6 +39,7 @@ typedef struct run {
     fth_checkpoint *from; /* what it goes on from, until it is loaded; NULL: nothing */
     fth_folder folder;
     fth_dataset *train, *valid;
+    fth_run_items items; /* of an encoder */
     fth_batcher *batcher;
     fth_prefetch *prefetch;
     fth_verify *verify; /* reads the data to its end beside the first updates */
@@ -50,6 +55,8 @@ typedef struct run {
     double started;        /* clock when this process began to train */
     double wall_before;    /* seconds of earlier processes */
     int64_t began;         /* update that this process went on from */
+    double best_nll;       /* of this process's validations, or of all where the nll decides */
+    fth_scorer *scorer;    /* NULL: none */
     bool resumed;          /* from a checkpoint */
     bool evaluates;
     double
@@ -67,19 +74,23 @@ static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for a run");
 }
 
+/* Of several ranks one writes, and says what is to be said. */
+static bool writes(const run *r) {
+    return fth_rank(r->spec->ranks) == 0;
+}
+
 /* ---- opening ---- */
 
 fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const fth_dataset *data,
                        fth_config *c) {
     const fth_data_side *tgt = &data->side[data->n_sides - 1], *src = &data->side[0];
     *c = spec->config;
+    if (c->arch != FTH_ENC && data->images)
+        return fth_fail(FTH_USAGE, "%s: has pictures; use --arch enc", spec->data);
     if (c->arch == FTH_ENCDEC && data->n_sides != 2)
         return fth_fail(FTH_BAD_INPUT,
                         "%s: has one side, --arch encdec needs source and target; use --arch dec",
                         spec->data);
-    if (c->arch == FTH_ENC)
-        return fth_fail(FTH_USAGE, "--arch enc: training from a data set is not offered for "
-                                   "encoder-only models; use encdec or dec");
     c->src_vocab = c->arch == FTH_ENCDEC ? src->vocab : 0;
     c->tgt_vocab = tgt->vocab;
     if (c->arch == FTH_ENCDEC && folder->separate && c->share == FTH_SHARE_ALL)
@@ -91,18 +102,26 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
     c->pad = tgt->special.pad;
     c->eos = tgt->special.eos;
     c->unk = tgt->special.unk;
+    if (c->arch == FTH_ENC) FTH_TRY(fth_run_encoder_config(spec, data, c));
     if (spec->block > c->max_positions)
         return fth_fail(FTH_USAGE, "blocks of %lld tokens are longer than --max-positions %d",
                         (long long)spec->block, c->max_positions);
     return FTH_OK;
 }
 
-fth_err fth_run_batcher(const fth_run_spec *s, const fth_dataset *data, fth_batcher **out) {
-    fth_batch_options options = {.max_tokens = (int32_t)s->max_tokens,
+/* Labelled sentences and pictures are no blocks. */
+static int32_t block_of(const fth_run_spec *s, const fth_item_spec *item) {
+    return item->encoder && !item->masking ? 0 : (int32_t)s->block;
+}
+
+fth_err fth_run_batcher(const fth_run_spec *s, const fth_dataset *data, const fth_item_spec *item,
+                        fth_batcher **out) {
+    fth_batch_options options = {.item = *item,
+                                 .max_tokens = (int32_t)s->max_tokens,
                                  .max_length = s->config.max_positions,
                                  .strict = s->strict,
                                  .seed = s->recipe.seed,
-                                 .block = (int32_t)s->block};
+                                 .block = block_of(s, item)};
     return fth_batcher_new(data, &options, out);
 }
 
@@ -116,17 +135,21 @@ static fth_err open_data(run *r) {
                         "--patience %lld: needs validations, and %s has no split 'valid'",
                         (long long)s->patience, s->data);
     if (r->folder.has_split[FTH_VALID]) FTH_TRY(fth_folder_split(&r->folder, FTH_VALID, &r->valid));
-    return fth_run_batcher(s, r->train, &r->batcher);
+    if (s->score.kind != FTH_SCORE_NONE) FTH_TRY(fth_scorer_new(&s->score, &r->folder, &r->scorer));
+    return FTH_OK;
 }
 
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid) {
-    if (spec->block > 0) return spec->block;
+    const bool labelled = spec->config.arch == FTH_ENC && train->labels && !train->images;
+    if (spec->block > 0 && !labelled && !train->images) return spec->block;
     int64_t most = 0;
     const fth_dataset *sets[2] = {train, valid};
     for (int i = 0; i < 2; i++)
-        for (int s = 0; sets[i] && s < sets[i]->n_sides; s++)
-            if (sets[i]->side[s].longest + 1 > most) most = sets[i]->side[s].longest + 1;
+        for (int s = 0; sets[i] && s < sets[i]->n_sides; s++) {
+            const int64_t rows = (int64_t)sets[i]->side[s].longest + 1 + labelled;
+            if (rows > most) most = rows;
+        }
     if (most > spec->config.max_positions) most = spec->config.max_positions;
     return most < spec->max_tokens ? most : spec->max_tokens;
 }
@@ -135,23 +158,48 @@ static int64_t longest(const run *r) {
     return fth_run_longest(r->spec, r->train, r->valid);
 }
 
+fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const fth_config *config) {
+    const int64_t each = 3 * (int64_t)fth_dtype_size(device->full); /* a parameter, two moments */
+    const double described = (double)fth_least_description(config);
+    char where[64];
+    int64_t available, total;
+    double kept = 0;
+    FTH_TRY(fth_config_validate(config));
+    FTH_TRY(device->backend->memory(device, &available, &total));
+    if (spec->memory_budget == 0)
+        kept = (double)fth_least_kept(config) * (double)spec->max_tokens *
+               (double)fth_dtype_size(device->real);
+    snprintf(where, sizeof where, "on %s", device->backend->name);
+    if (device->backend->on_host)
+        return fth_least_size_check(config, each, kept + described, available, where);
+    FTH_TRY(fth_least_size_check(config, each, kept, available, where));
+    FTH_TRY(fth_machine_memory_under("", &available, &total));
+    return fth_least_size_check(config, (int64_t)sizeof(float), described, available,
+                                "in this machine");
+}
+
 static fth_err open_model(run *r) {
     fth_config config;
     FTH_TRY(fth_run_config(r->spec, &r->folder, r->train, &config));
     const fth_method *method = fth_method_find(config.method);
     if (r->spec->restore_file[0] && !r->spec->reset_schedule && method && method->settle)
         method->settle(&config);
-    return fth_model_init(&r->model, &config);
+    FTH_TRY(fth_run_size_check(r->spec, r->device, &config));
+    FTH_TRY(fth_model_init(&r->model, &config));
+    FTH_TRY(fth_run_items_init(&r->items, r->spec, &r->folder, r->train, &r->model.config));
+    return fth_run_batcher(r->spec, r->train, &r->items.train, &r->batcher);
 }
 
 static fth_err open_programs(run *r, int64_t budget) {
     const fth_run_spec *s = r->spec;
-    bool has_src = r->model.config.arch == FTH_ENCDEC;
-    fth_trainer_spec size = {.src_tokens = has_src ? s->max_tokens : 0,
-                             .tgt_tokens = s->max_tokens,
+    fth_trainer_spec size = {.src_tokens = r->model.config.arch != FTH_DEC ? s->max_tokens : 0,
+                             .tgt_tokens = r->model.config.arch != FTH_ENC ? s->max_tokens : 0,
                              .max_len = longest(r),
                              .memory_budget = budget,
-                             .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq)};
+                             .batches = s->update_freq,
+                             .ranks = s->ranks,
+                             .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq,
+                                                                     fth_rank_count(s->ranks))};
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
@@ -197,7 +245,7 @@ static fth_err open_within_budget(run *r) {
 
 static fth_err open_device_side(run *r) {
     const fth_run_spec *s = r->spec;
-    bool has_src = r->model.config.arch == FTH_ENCDEC;
+    const bool has_src = r->model.config.arch != FTH_DEC;
     size_t n = (size_t)s->update_freq;
     FTH_TRY(fth_batch_memory_check(s, s->update_freq));
     FTH_TRY(open_within_budget(r));
@@ -310,7 +358,6 @@ static fth_err resume(run *r, const fth_checkpoint *c) {
                                  .window = c->state.window,
                                  .batch = c->state.batch,
                                  .index = c->state.position};
-    FTH_TRY(fth_save_load(c, &r->trainer));
     r->resumed = true;
     fth_log_info(r->log, "resuming %s at update %lld", r->spec->save_dir,
                  (long long)r->state.update);
@@ -377,8 +424,10 @@ static fth_err save(run *r) {
     FTH_TRY(fth_verify_wait(r->verify)); /* nothing is kept of what damaged data has trained */
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
+    fth_ranks_doing(r->spec->ranks, r->state.update, "saving a checkpoint");
     FTH_TRY(
         fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
+    if (!writes(r)) return FTH_OK;
     FTH_TRY(log_checkpoint(r));
     return settle(r);
 }
@@ -401,18 +450,35 @@ static void warn_of_limit(run *r) {
     warn(r, text);
 }
 
+/* What one process does to begin or to go on; of several ranks, rank 0. */
+static fth_err find_start(run *r) {
+    return r->from ? resume(r, r->from) : start_fresh(r);
+}
+
+/* The others get it from there. */
+static fth_err share_start(run *r) {
+    fth_ranks *ranks = r->spec->ranks;
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->resumed, sizeof r->resumed));
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->state, sizeof r->state));
+    FTH_TRY(fth_ranks_broadcast(ranks, &r->position, sizeof r->position));
+    return r->resumed ? fth_save_load(r->from, &r->trainer) : fth_save_spread(&r->trainer);
+}
+
 static fth_err start(run *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
     r->state.data_hash = fth_folder_hash(&r->folder);
     r->position = FTH_FIRST_POSITION;
-    FTH_TRY(r->from ? resume(r, r->from) : start_fresh(r));
+    fth_err err = writes(r) ? find_start(r) : FTH_OK;
+    FTH_TRY(fth_ranks_agree(r->spec->ranks, err));
+    FTH_TRY(share_start(r));
     fth_checkpoint_close(r->from);
     r->from = NULL;
     r->wall_before = r->state.wall;
+    if (!r->spec->best_by_score) r->best_nll = r->state.best_score;
     r->started = now();
     r->began = r->state.update;
-    if (r->resumed) FTH_TRY(catch_up(r));
+    if (r->resumed && writes(r)) FTH_TRY(catch_up(r));
     warn_of_limit(r);
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
@@ -433,6 +499,7 @@ static fth_err find_checkpoint(run *r) {
 static fth_err open_folder(run *r) {
     if (!r->spec->save_dir[0]) return fth_fail(FTH_USAGE, "--save-dir: must name a folder");
     r->checkpoints = fth_strdup_printf("%s/checkpoints", r->spec->save_dir);
+    if (!writes(r)) return r->checkpoints ? FTH_OK : no_memory();
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : no_memory();
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
@@ -452,6 +519,7 @@ static fth_err log_start(run *r) {
     fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
+    fth_ranks_log_start(line, r->spec->ranks);
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;
     fth_log_info(r->log, "%s, %d encoder and %d decoder layers, width %d: %.2f M parameters",
@@ -463,10 +531,8 @@ static fth_err log_start(run *r) {
                  (double)planned / 1048576.0, r->device->backend->name,
                  (double)available / 1048576.0, (double)batches / 1048576.0,
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
-    const fth_method *m = r->model.method.method;
-    int64_t tokens = r->spec->max_tokens * r->spec->update_freq;
-    const char *advice = m->warn ? m->warn(&r->model.method, tokens) : NULL;
-    if (advice) fth_log_warn(r->log, "%s", advice);
+    const char *advice = fth_method_warning(&r->model.method);
+    if (advice) warn(r, advice);
     return fth_run_log_write(&r->lines, line);
 }
 
@@ -495,36 +561,56 @@ static fth_err log_train(run *r) {
     return fth_run_log_write(&r->lines, line);
 }
 
+/* The best score as people know it. */
+static double best_shown(const run *r) {
+    return r->spec->best_by_score ? -r->state.best_score : r->state.best_score;
+}
+
 static fth_err validate(run *r) {
     fth_eval eval;
-    fth_eval_spec spec = {.update = r->state.update, .block = (int32_t)r->spec->block};
-    FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    fth_eval_spec spec = {.update = r->state.update,
+                          .block = block_of(r->spec, &r->items.valid),
+                          .item = &r->items.valid};
+    fth_ranks_doing(r->spec->ranks, r->state.update, "validating");
+    if (writes(r)) FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &eval, sizeof eval));
+    double score = NAN;
+    if (r->scorer && writes(r))
+        FTH_TRY(fth_scorer_run(r->scorer, &r->model, r->device, &r->trainer.arenas, &score));
+    FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &score, sizeof score));
+    const double measure = r->spec->best_by_score ? -score : eval.nll; /* less is better */
     r->state.valid_nll = eval.nll;
-    const bool improved = !(eval.nll >= r->state.best_score);
+    r->best_nll = fmin(r->best_nll, eval.nll);
+    const bool improved = !(measure >= r->state.best_score);
     r->state.validated = r->state.update;
     if (improved) {
-        r->state.best_score = eval.nll;
+        r->state.best_score = measure;
         r->state.best_update = r->state.update;
         r->state.patience = 0;
     } else {
         r->state.patience++;
     }
-    fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s", (long long)r->state.update,
-                 eval.nll, exp(eval.nll), improved ? ", best" : "");
+    char scored[40] = "";
+    const char *name = fth_score_name(r->spec->score.kind);
+    if (r->scorer) snprintf(scored, sizeof scored, ", %s %.2f", name, score);
+    fth_log_info(r->log, "update %lld: valid nll %.4f, ppl %.2f%s%s", (long long)r->state.update,
+                 eval.nll, exp(eval.nll), scored, improved ? ", best" : "");
     json_t *line = fth_run_log_line("valid", r->state.update);
     fth_run_log_text(line, "split", "valid");
     fth_run_log_number(line, "nll_loss", eval.nll);
     fth_run_log_number(line, "ppl", exp(eval.nll));
-    fth_run_log_number(line, "best", r->state.best_score);
+    if (r->scorer) fth_run_log_number(line, name, score);
+    fth_run_log_number(line, "best", best_shown(r));
     if (!isnan(eval.encoder_cosine))
         fth_run_log_number(line, "encoder_cosine", eval.encoder_cosine);
     return fth_run_log_write(&r->lines, line);
 }
 
-/* Validation and checkpoint belong together: the state that is saved knows the score. */
+/* Validation and checkpoint belong together: the state that is saved knows the score. One that a signal ends is
+ * made when the run goes on. */
 static fth_err validate_and_save(run *r, bool with_validation) {
-    if (with_validation && r->evaluates) FTH_TRY(validate(r));
-    return save(r);
+    fth_err err = with_validation && r->evaluates ? validate(r) : FTH_OK;
+    return err == FTH_OK || err == FTH_STOPPED ? save(r) : err;
 }
 
 /* Fetches the batches of one update. */
@@ -541,12 +627,13 @@ static fth_err next_batches(run *r) {
 /* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. A
  * process that has made no update has nothing to add to what an earlier one wrote. */
 static void report_failure(run *r, const fth_failure *f) {
+    if (!writes(r)) return;
     char *path = fth_strdup_printf("%s/diverged.json", r->spec->save_dir);
     if (path && f->update == r->began && fth_file_exists(path)) {
         free(path);
         return;
     }
-    if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f) != FTH_OK)
+    if (!path || fth_diverge_write(path, &r->trainer, r->telemetry, f, r->log) != FTH_OK)
         fth_log_warn(r->log, "no report of the failure: %s", fth_error_message());
     free(path);
 }
@@ -591,11 +678,13 @@ static fth_err one_update(run *r, fth_update *u) {
     int n = (int)r->spec->update_freq;
     FTH_TRY(check_folder(r));
     FTH_TRY(fth_verify_found(r->verify));
+    const fth_position before = r->position;
     FTH_TRY(next_batches(r));
-    if (is_watched(r, update))
-        FTH_TRY(fth_telemetry_update(r->telemetry, update, r->batches, n, u));
-    else
-        FTH_TRY(fth_trainer_update(&r->trainer, update, r->batches, n, u));
+    fth_err err = is_watched(r, update)
+                      ? fth_telemetry_update(r->telemetry, update, r->batches, n, u)
+                      : fth_trainer_update(&r->trainer, update, r->batches, n, u);
+    if (err == FTH_STOPPED) r->position = before; /* as if it had not begun */
+    FTH_TRY(err);
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
     if (!u->finite) return diverged(r, u);
     r->state.update++;
@@ -619,8 +708,19 @@ static bool finished(const run *r) {
     const fth_run_spec *s = r->spec;
     if (r->state.update >= s->max_update) return true;
     if (s->max_epoch > 0 && r->position.epoch > s->max_epoch) return true;
-    if (s->stop_seconds > 0 && now() - r->started >= s->stop_seconds) return true;
     return s->patience > 0 && r->state.patience >= s->patience;
+}
+
+/* Whether another update is to be made. The clock and signals are not the same on all ranks: they agree. */
+static fth_err goes_on(run *r, int *signal, bool *result) {
+    const fth_run_spec *s = r->spec;
+    *result = false;
+    if (finished(r)) return FTH_OK;
+    *signal = fth_signals_pending();
+    bool late = s->stop_seconds > 0 && now() - r->started >= s->stop_seconds;
+    FTH_TRY(fth_ranks_stop(s->ranks, signal, &late));
+    *result = !*signal && !late;
+    return FTH_OK;
 }
 
 static bool is_due(int64_t update, int64_t interval) {
@@ -645,8 +745,12 @@ static fth_err loop(run *r, int *signal) {
     fth_update u = {0};
     fth_err err = FTH_OK;
     if (is_unvalidated(r)) FTH_TRY_OR(err, validate_and_save(r, true), done);
-    while (!finished(r) && !(*signal = fth_signals_pending())) {
-        FTH_TRY_OR(err, one_update(r, &u), done);
+    for (bool on;;) {
+        FTH_TRY_OR(err, goes_on(r, signal, &on), done);
+        if (!on) break;
+        err = one_update(r, &u);
+        if (err == FTH_STOPPED) continue; /* the signal is still there */
+        if (err != FTH_OK) goto done;
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
                  (double)r->tokens / (now() - r->since + 1e-9));
@@ -654,13 +758,17 @@ static fth_err loop(run *r, int *signal) {
         if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
         bool validation = is_due(t, r->spec->validate_interval);
         if (validation || is_due(t, r->spec->save_interval)) {
+            const double begun = now();
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
+            r->since += now() - begun; /* the speed is that of training */
             saved = t;
         }
     }
+    err = FTH_OK;
     if (r->state.log_updates > 0) FTH_TRY_OR(err, log_train(r), done);
     const bool unjudged = r->evaluates && *signal == 0 && r->state.validated != r->state.update;
     if (saved != r->state.update || unjudged) err = validate_and_save(r, *signal == 0);
+    if (r->evaluates && r->state.validated != r->state.update) *signal = fth_signals_pending();
 done:
     fth_progress_end(&bar);
     return err;
@@ -670,8 +778,7 @@ static fth_err judge(run *r, fth_judgement *out) {
     *out = (fth_judgement){.kind = FTH_NO_FAULT};
     if (r->evaluates && r->state.update >= r->spec->judge_after)
         return fth_health_judge(&r->evaluator, r->valid, r->state.update, (int32_t)r->spec->block,
-                                r->state.best_score, r->state.valid_nll,
-                                r->folder.target_unigram_nll, out);
+                                r->best_nll, r->state.valid_nll, r->folder.target_unigram_nll, out);
     if (r->state.update > r->began || !isnan(r->state.first_nll))
         fth_health_judge_short(r->state.first_nll,
                                r->evaluates ? r->state.valid_nll : r->state.last_nll, out);
@@ -680,10 +787,11 @@ static fth_err judge(run *r, fth_judgement *out) {
 
 static fth_err end(run *r, fth_run_result *result) {
     fth_judgement j;
-    FTH_TRY(judge(r, &j));
+    if (writes(r)) FTH_TRY(judge(r, &j));
+    FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &j, sizeof j));
     bool failed = j.kind != FTH_NO_FAULT;
     json_t *line = fth_run_log_line(failed ? "diverged" : "end", r->state.update);
-    fth_run_log_number(line, "best", r->state.best_score);
+    fth_run_log_number(line, "best", best_shown(r));
     fth_run_log_number(line, "wall", result->seconds);
     if (failed) fth_run_log_text(line, "reason", j.reason);
     FTH_TRY(fth_run_log_write(&r->lines, line));
@@ -702,9 +810,11 @@ static fth_err end(run *r, fth_run_result *result) {
 }
 
 static void run_fini(run *r) {
+    fth_scorer_free(r->scorer);
     fth_verify_free(r->verify);
     fth_prefetch_free(r->prefetch);
     fth_batcher_free(r->batcher);
+    fth_run_items_fini(&r->items);
     close_programs(r);
     for (int64_t i = 0; r->stores && i < r->spec->update_freq; i++)
         fth_batch_store_fini(&r->stores[i]);
@@ -719,29 +829,41 @@ static void run_fini(run *r) {
     free(r->checkpoints);
 }
 
+/* What ranks do each by itself. */
+static fth_err prepare(run *r) {
+    fth_ranks_doing(r->spec->ranks, 0, "opening the data set and the device");
+    FTH_TRY(open_data(r));
+    FTH_TRY(open_model(r));
+    FTH_TRY(open_folder(r));
+    return open_device_side(r);
+}
+
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
                 fth_run_result *result) {
     int signal = 0;
     fth_signals before;
-    run r = {.spec = spec, .device = device, .log = log, .lines = {.fd = -1}};
-    *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN};
-    fth_err err;
-    FTH_TRY_OR(err, open_data(&r), done);
-    FTH_TRY_OR(err, open_model(&r), done);
-    FTH_TRY_OR(err, open_folder(&r), done);
-    FTH_TRY_OR(err, open_device_side(&r), done);
+    run r = {.spec = spec, .device = device, .log = log, .best_nll = NAN, .lines = {.fd = -1}};
+    *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN, .best_score = NAN};
+    fth_err err = fth_ranks_agree(spec->ranks, prepare(&r));
+    if (err != FTH_OK) goto done;
+    FTH_TRY_OR(err, fth_ranks_same_run(spec->ranks, spec->yaml, fth_folder_hash(&r.folder)), done);
     FTH_TRY_OR(err, start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
     fth_signals_catch(&before);
+    /* alone: where others wait for a part of the update, it is made to its end */
+    device->stop = fth_rank_count(spec->ranks) == 1 ? fth_signals_flag() : NULL;
     err = loop(&r, &signal);
+    device->stop = NULL;
     fth_signals_release(&before);
     if (err != FTH_OK) goto done;
-    *result = (fth_run_result){.updates = r.state.update,
-                               .best_nll = r.state.best_score,
-                               .final_nll = r.state.valid_nll,
-                               .seconds = wall(&r)};
+    *result =
+        (fth_run_result){.updates = r.state.update,
+                         .best_nll = r.spec->best_by_score ? (double)NAN : r.state.best_score,
+                         .best_score = r.spec->best_by_score ? -r.state.best_score : (double)NAN,
+                         .final_nll = r.state.valid_nll,
+                         .seconds = wall(&r)};
     if (signal)
-        err = fth_fail(signal == SIGTERM ? FTH_TERMINATED : FTH_STOPPED,
+        err = fth_fail(signal == SIGINT ? FTH_STOPPED : FTH_TERMINATED,
                        "stopped by a signal at update %lld; the same command goes on from here",
                        (long long)r.state.update);
     else

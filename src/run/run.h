@@ -6,7 +6,19 @@
 #include "base/log.h"
 #include "data/batcher.h"
 #include "data/folder.h"
+#include "data/masking.h"
+#include "run/scorer.h"
 #include "train/trainer.h"
+
+/* How an encoder's data are changed: what is hidden, and how pictures differ from epoch to epoch. */
+typedef struct fth_encoder_data {
+    double mask_prob, mask_keep, mask_random;
+    fth_mask_unit mask_unit;
+    double mask_patches;
+    int32_t crop;
+    bool flip;
+    double erase;
+} fth_encoder_data;
 
 /* Everything that a run is told. */
 typedef struct fth_run_spec {
@@ -20,10 +32,16 @@ typedef struct fth_run_spec {
     int64_t max_update, max_epoch, patience; /* 0: no limit, but for max_update */
     int64_t save_interval, validate_interval, keep_last, log_interval;
     int64_t memory_budget;
-    int64_t block;       /* language model: tokens of a block */
+    int64_t block; /* language model, masked or not: tokens of a block */
+    fth_encoder_data encoder;
+    bool
+        head_given; /* the configuration's head was asked for, and is not to be found by the data */
     int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
     int64_t judge_after; /* updates before rules b to d of health.h are applied */
+    fth_scorer_spec score;
+    bool best_by_score;
     double stop_seconds; /* ends the run after so much time; 0: no limit */
+    fth_ranks *ranks;    /* that train together; NULL: this process alone */
     bool strict;
     bool reset_schedule; /* with restore_file: the method's schedule begins anew */
 } fth_run_spec;
@@ -32,18 +50,34 @@ typedef struct fth_run_spec {
  * batches; the longest sentence that one can have. */
 fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const fth_dataset *data,
                        fth_config *out);
-fth_err fth_run_batcher(const fth_run_spec *spec, const fth_dataset *data, fth_batcher **out);
+/* Whether there is memory for the least that this model takes, before anything is built. */
+fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const fth_config *config);
+fth_err fth_run_batcher(const fth_run_spec *spec, const fth_dataset *data,
+                        const fth_item_spec *item, fth_batcher **out);
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid);
+
+/* What items of an encoder are made of. Zeroed: of no encoder, may be freed. It does not move once it is made. */
+typedef struct fth_run_items {
+    fth_masking masking;
+    fth_augment augment;
+    uint8_t *word_start;
+    fth_item_spec train,
+        valid; /* validation sees the same masks each time, and pictures as they are */
+} fth_run_items;
+fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const fth_folder *folder,
+                           const fth_dataset *data, const fth_config *config);
+void fth_run_items_fini(fth_run_items *items);
 
 /* How a run ended. */
 typedef struct fth_run_result {
     int64_t updates;
     double best_nll, final_nll; /* of the validation data; NAN: never validated */
+    double best_score;          /* NAN: none */
     double seconds;
 } fth_run_result;
 
-/* Trains until a limit is met. FTH_DIVERGED: the run failed
+/* Trains until a limit is met. Of several ranks all call it, and rank 0 writes. FTH_DIVERGED: the run failed
  * (doc/analyses.md#when-a-run-has-failed), the message has the reason. FTH_STOPPED, FTH_TERMINATED:
  * SIGINT or SIGTERM came, a checkpoint was saved. */
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log, fth_run_result *result);

@@ -17,11 +17,25 @@ static void release(fetched *f) {
     free(f->moments);
 }
 
+static fth_ranks *ranks_of(const fth_trainer *t) {
+    return t->exchange ? t->exchange->ranks : NULL;
+}
+
+/* A moment, of which every rank has its slice, all of it to rank 0. */
+static fth_err fetch_moment(fth_trainer *t, void *arena, fth_mirror *out) {
+    const int64_t n = t->model->params.size;
+    if (!t->exchange) return fth_mirror_fetch(t->device, arena, n, out);
+    *out = (fth_mirror){.flat = malloc(sizeof *out->flat * (size_t)n), .copied = true};
+    if (!out->flat) return fth_fail(FTH_NO_MEMORY, "no memory for a checkpoint");
+    FTH_TRY(fth_arena_get(t->device, arena, t->own.end - t->own.begin, out->flat + t->own.begin));
+    return fth_ranks_collect(ranks_of(t), out->flat, n);
+}
+
 static fth_err fetch(fth_trainer *t, fetched *f) {
     const fth_params *params = &t->model->params;
-    void *arenas[3] = {t->arenas.master, t->arenas.m, t->arenas.v};
-    for (int i = 0; i < 3; i++)
-        FTH_TRY(fth_mirror_fetch(t->device, arenas[i], params->size, &f->arena[i]));
+    FTH_TRY(fth_mirror_fetch(t->device, t->arenas.master, params->size, &f->arena[0]));
+    FTH_TRY(fetch_moment(t, t->arenas.m, &f->arena[1]));
+    FTH_TRY(fetch_moment(t, t->arenas.v, &f->arena[2]));
     FTH_TRY(fth_weights_tensors(params, "", f->arena[0].flat, &f->tensors));
     f->moments = malloc(sizeof *f->moments * 2 * (size_t)params->n);
     if (!f->moments) return fth_fail(FTH_NO_MEMORY, "no memory for a checkpoint");
@@ -36,7 +50,7 @@ fth_err fth_save_checkpoint(const char *folder, fth_trainer *t, const fth_train_
                             const char *options, const char *tokenizer_from) {
     fetched f = {0};
     fth_err err = fetch(t, &f);
-    if (err == FTH_OK) {
+    if (err == FTH_OK && fth_rank(ranks_of(t)) == 0) {
         fth_checkpoint_content content = {.model = {.config = &t->model->config,
                                                     .tensors = f.tensors,
                                                     .n_tensors = (size_t)t->model->params.n,
@@ -60,20 +74,44 @@ fth_err fth_save_model(const char *path, const fth_trainer *t, const char *token
     return err;
 }
 
-static fth_err load_arena(fth_trainer *t, const fth_st_file *file, const char *prefix,
-                          void *arena) {
+/* Tensors of a file (NULL: none, rank 0 has them) to the slice of an arena that this rank has. */
+static fth_err load_arena(fth_trainer *t, const fth_st_file *file, const char *prefix, void *arena,
+                          fth_slice slice) {
     const fth_params *params = &t->model->params;
     fth_mirror mirror;
-    fth_err err = fth_mirror_blank(t->device, arena, params->size, &mirror);
-    if (err == FTH_OK) err = fth_weights_from(file, params, prefix, mirror.flat);
-    if (err == FTH_OK) err = fth_mirror_store(t->device, arena, params->size, &mirror);
+    fth_err err = FTH_OK;
+    if (t->exchange) {
+        mirror = (fth_mirror){.flat = calloc((size_t)params->size, sizeof(float)), .copied = true};
+        if (!mirror.flat) return fth_fail(FTH_NO_MEMORY, "no memory for a checkpoint");
+    } else {
+        FTH_TRY(fth_mirror_blank(t->device, arena, params->size, &mirror));
+    }
+    if (file) err = fth_weights_from(file, params, prefix, mirror.flat);
+    err = fth_ranks_agree(ranks_of(t), err);
+    if (err == FTH_OK)
+        err = fth_ranks_broadcast(ranks_of(t), mirror.flat,
+                                  t->exchange ? sizeof(float) * (size_t)params->size : 0);
+    if (err == FTH_OK && mirror.copied)
+        err = fth_arena_put(t->device, arena, slice.end - slice.begin, mirror.flat + slice.begin);
     fth_mirror_fini(&mirror);
     return err;
 }
 
 fth_err fth_save_load(const fth_checkpoint *c, fth_trainer *t) {
-    FTH_TRY(load_arena(t, c->model->weights, "", t->arenas.master));
-    FTH_TRY(load_arena(t, c->optimizer, "exp_avg.", t->arenas.m));
-    FTH_TRY(load_arena(t, c->optimizer, "exp_avg_sq.", t->arenas.v));
+    const fth_slice all = {0, t->model->params.size};
+    FTH_TRY(load_arena(t, c ? c->model->weights : NULL, "", t->arenas.master, all));
+    FTH_TRY(load_arena(t, c ? c->optimizer : NULL, "exp_avg.", t->arenas.m, t->own));
+    FTH_TRY(load_arena(t, c ? c->optimizer : NULL, "exp_avg_sq.", t->arenas.v, t->own));
     return t->device->backend->refresh_weights(t->device, &t->arenas);
+}
+
+fth_err fth_save_spread(fth_trainer *t) {
+    const int64_t n = t->model->params.size;
+    fth_mirror mirror;
+    if (!t->exchange) return FTH_OK;
+    FTH_TRY(fth_mirror_fetch(t->device, t->arenas.master, n, &mirror));
+    fth_err err = fth_ranks_broadcast(ranks_of(t), mirror.flat, sizeof(float) * (size_t)n);
+    if (err == FTH_OK) err = fth_mirror_store(t->device, t->arenas.master, n, &mirror);
+    fth_mirror_fini(&mirror);
+    return err == FTH_OK ? t->device->backend->refresh_weights(t->device, &t->arenas) : err;
 }

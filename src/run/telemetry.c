@@ -193,6 +193,11 @@ static fth_err make_ranges(fth_telemetry *w) {
         int64_t end = p->offset + fth_param_size(p), at = p->offset;
         int64_t grad = fth_inline_updates_grad(&w->trainer->inline_updates,
                                                at); /* -1: the program sums it up */
+        if (w->trainer->exchange) {                 /* what this rank updates; nothing is early */
+            const fth_slice own = w->trainer->own;
+            at = grad = (at > own.begin ? at : own.begin) - own.begin;
+            end = (end < own.end ? end : own.end) - own.begin;
+        }
         for (; grad >= 0 && at < end; at += RANGE_ELEMENTS, grad += RANGE_ELEMENTS) {
             int64_t stop = at + RANGE_ELEMENTS < end ? at + RANGE_ELEMENTS : end;
             w->range[w->n_ranges] = (fth_adam_range){at, stop, grad, 1};
@@ -208,7 +213,7 @@ static fth_err make_ranges(fth_telemetry *w) {
 }
 
 /* What the program has summed up of the matrices that it updates itself. */
-static void add_early_sums(fth_telemetry *w) {
+static void add_inline_sums(fth_telemetry *w) {
     const fth_params *params = &w->trainer->model->params;
     const fth_inline_updates *updates = &w->trainer->inline_updates;
     for (int32_t i = 0, at = 0; i < updates->n; i++) {
@@ -221,6 +226,10 @@ static void add_early_sums(fth_telemetry *w) {
     }
 }
 
+static fth_ranks *ranks_of(const fth_telemetry *w) {
+    return w->trainer->exchange ? w->trainer->exchange->ranks : NULL;
+}
+
 /* Sums over the parameters of each sub-layer after an update. */
 static fth_err sum_parameters(fth_telemetry *w, int64_t update, const fth_update *u) {
     const fth_method_state *m = &w->trainer->model->method;
@@ -231,14 +240,15 @@ static fth_err sum_parameters(fth_telemetry *w, int64_t update, const fth_update
     adam.range = w->range;
     adam.n_ranges = w->n_ranges;
     fth_device *dev = w->trainer->device;
-    FTH_TRY(dev->backend->range_sums(dev, &w->trainer->arenas, &adam, w->range_sums));
+    const fth_arenas own = fth_trainer_own(w->trainer);
+    FTH_TRY(dev->backend->range_sums(dev, &own, &adam, w->range_sums));
     memset(w->sub_sums, 0, sizeof *w->sub_sums * FTH_RANGE_SUMS * (size_t)(w->n_sub + 1));
     for (int32_t i = 0; i < w->n_ranges; i++)
         for (int k = 0; k < FTH_RANGE_SUMS; k++)
             w->sub_sums[w->range_sub[i] * FTH_RANGE_SUMS + k] +=
                 w->range_sums[i * FTH_RANGE_SUMS + k];
-    add_early_sums(w);
-    return FTH_OK;
+    add_inline_sums(w);
+    return fth_ranks_add(ranks_of(w), w->sub_sums, (w->n_sub + 1) * FTH_RANGE_SUMS);
 }
 
 /* ---- rows ---- */
@@ -289,6 +299,8 @@ fth_err fth_telemetry_update(fth_telemetry *w, int64_t update, const fth_batch *
     w->trainer->watcher = &w->watcher;
     fth_err err = fth_trainer_update(w->trainer, update, batches, n_batches, out);
     w->trainer->watcher = NULL;
+    if (err == FTH_OK) err = fth_ranks_add(ranks_of(w), w->sums, w->columns);
+    if (err == FTH_OK) err = fth_ranks_add(ranks_of(w), w->rows, 2);
     if (err == FTH_OK) err = sum_parameters(w, update, out);
     if (err == FTH_OK) add_row(w, update, out);
     return err;

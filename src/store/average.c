@@ -58,7 +58,8 @@ static fth_err check_alike(const fth_model_dir *const *models, size_t n) {
     if (!n) return fth_fail(FTH_USAGE, "no model to average");
     const fth_st_file *first = models[0]->weights;
     for (size_t i = 1; i < n; i++) {
-        const char *key = fth_config_difference(&models[0]->config, &models[i]->config);
+        const char *key;
+        FTH_TRY(fth_config_difference(&models[0]->config, &models[i]->config, &key));
         if (key)
             return fth_fail(FTH_BAD_CONFIG,
                             "%s and %s differ in %s: only models of one kind can be averaged",

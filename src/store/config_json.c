@@ -353,20 +353,23 @@ fth_err fth_config_print(const fth_config *c, fth_str *out) {
     return err ? err : fth_str_add(out, "\n", 1);
 }
 
-const char *fth_config_difference(const fth_config *a, const fth_config *b) {
-    for (size_t i = 0; i < COUNT(keys); i++) {
+fth_err fth_config_difference(const fth_config *a, const fth_config *b, const char **key) {
+    *key = NULL;
+    for (size_t i = 0; i < COUNT(keys) && !*key; i++) {
         if (!strcmp(keys[i].key, "step")) continue;
         json_t *x = value_of(&keys[i], a), *y = value_of(&keys[i], b);
-        int same = json_equal(x, y);
+        const int there = x && y;
+        if (!json_equal(x, y)) *key = keys[i].key;
         json_decref(x);
         json_decref(y);
-        if (!same) return keys[i].key;
+        if (!there) return fth_fail(FTH_NO_MEMORY, "no memory to compare two models");
     }
-    return NULL;
+    return FTH_OK;
 }
 
 fth_err fth_config_expect(const fth_config *was, const char *where, const fth_config *now) {
-    const char *key = fth_config_difference(was, now);
+    const char *key;
+    FTH_TRY(fth_config_difference(was, now, &key));
     if (!key) return FTH_OK;
     size_t i = 0;
     while (strcmp(keys[i].key, key)) i++;

@@ -124,9 +124,8 @@ static fth_err open_once(const char *path, fth_model_dir **out, int *moved) {
             err = errno == ENOENT ? fth_fail(FTH_NOT_FOUND, "%s: no such model folder", path)
                                   : fth_fail(FTH_IO, "%s: cannot open: %s", path, strerror(errno));
         else if (fth_folder_has(path, "checkpoints/last"))
-            err =
-                fth_fail(FTH_BAD_INPUT,
-                         "%s: is a run; name a model in it, %s/checkpoints/best, say", path, path);
+            err = fth_fail(FTH_BAD_INPUT, "%s: is a run; name a model in it, checkpoints/best, say",
+                           path);
         else
             err = read_files(m);
         *moved = there && (stat(m->path, &after) != 0 || after.st_ino != before.st_ino ||

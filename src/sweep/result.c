@@ -25,7 +25,7 @@ static const char *reason_of(const fth_run_view *v) {
 fth_err fth_sweep_result_read(const char *folder, fth_sweep_result *out) {
     fth_run_view view;
     bool changed;
-    *out = (fth_sweep_result){.best = NAN, .final = NAN};
+    *out = (fth_sweep_result){.best = NAN, .final = NAN, .last = NAN};
     FTH_TRY(fth_run_view_init(&view, folder));
     fth_err err = fth_run_view_poll(&view, &changed);
     if (err == FTH_OK) {
@@ -33,6 +33,7 @@ fth_err fth_sweep_result_read(const char *folder, fth_sweep_result *out) {
         out->update = view.update;
         out->best = fth_run_view_best(&view, NULL);
         out->final = fth_run_view_final(&view);
+        out->last = fth_run_view_last(&view);
         out->depth = depth_of(&view);
     }
     if (err == FTH_OK && view.state == FTH_VIEW_FAILED) {
@@ -51,10 +52,11 @@ void fth_sweep_result_fini(fth_sweep_result *r) {
 static fth_err make_rows(fth_sweep_results *r) {
     double *best = calloc(r->grid->n + 1, sizeof *best);
     double *final = calloc(r->grid->n + 1, sizeof *final);
-    fth_err err = best && final ? FTH_OK : no_memory();
+    double *last = calloc(r->grid->n + 1, sizeof *last);
+    fth_err err = best && final && last ? FTH_OK : no_memory();
     for (size_t i = 0; i < r->grid->n && err == FTH_OK;) {
         fth_sweep_row *row = &r->row[r->grid->run[i].row];
-        size_t healthy = 0;
+        size_t healthy = 0, failed = 0;
         *row = (fth_sweep_row){.run = &r->grid->run[i]};
         for (; i < r->grid->n && r->grid->run[i].row == row->run->row; i++) {
             const fth_sweep_result *one = &r->result[i];
@@ -62,15 +64,18 @@ static fth_err make_rows(fth_sweep_results *r) {
             row->failed += one->state == FTH_VIEW_FAILED;
             row->done += one->state == FTH_VIEW_FAILED || one->state == FTH_VIEW_ENDED;
             if (one->depth > 0) row->depth = one->depth;
+            if (one->state == FTH_VIEW_FAILED && isfinite(one->last)) last[failed++] = one->last;
             if (one->state != FTH_VIEW_ENDED || isnan(one->best)) continue;
             best[healthy] = one->best;
             final[healthy++] = one->final;
         }
         row->best = fth_spread_of(best, healthy);
         row->final = fth_spread_of(final, healthy);
+        row->last = fth_spread_of(last, failed);
     }
     free(best);
     free(final);
+    free(last);
     return err;
 }
 

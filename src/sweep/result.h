@@ -10,6 +10,7 @@ typedef struct fth_sweep_result {
     fth_run_view_state state; /* MISSING: not begun */
     int64_t update;
     double best, final; /* valid nll; NAN: never validated */
+    double last;        /* the newest nll that is known; NAN: none */
     double depth;       /* layers of all stacks; 0: not known */
     char *reason;       /* of a failed run; owned, may be NULL */
 } fth_sweep_result;
@@ -20,6 +21,7 @@ typedef struct fth_sweep_row {
     size_t runs, done, failed;
     double depth;
     fth_spread best, final;
+    fth_spread last; /* of those that failed: where they stood, as far as it is finite */
 } fth_sweep_row;
 
 typedef struct fth_sweep_results {

@@ -109,9 +109,11 @@ static fth_err add_words(fth_str *out, style s, const char *const *words, bool f
 }
 
 static fth_err add_head(const fth_sweep_results *r, style s, fth_str *out) {
-    static const char *const csv[] = {"runs",     "done",       "failed",    "best_mean",
-                                      "best_dev", "final_mean", "final_dev", NULL};
-    static const char *const people[] = {"runs", "failed", "best dev NLL", "final dev NLL", NULL};
+    static const char *const csv[] = {"runs",      "done",        "failed",
+                                      "best_mean", "best_dev",    "final_mean",
+                                      "final_dev", "failed_last", NULL};
+    static const char *const people[] = {"runs",          "failed",         "best dev NLL",
+                                         "final dev NLL", "last of failed", NULL};
     bool first = true;
     FTH_TRY(add_axes(r, NULL, s, out, NULL, &first));
     return add_words(out, s, s == CSV ? csv : people, first);
@@ -130,9 +132,9 @@ static fth_err add_row(const fth_sweep_results *r, const fth_sweep_row *row, sty
     FTH_TRY(separate(out, s, first));
     if (s == CSV) {
         const double numbers[] = {row->best.mean, row->best.deviation, row->final.mean,
-                                  row->final.deviation};
+                                  row->final.deviation, row->last.mean};
         FTH_TRY(fth_str_addf(out, "%zu,%zu,%zu", row->runs, row->done, row->failed));
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 5; i++) {
             FTH_TRY(fth_str_addf(out, ","));
             FTH_TRY(add_number(out, numbers[i]));
         }
@@ -145,6 +147,8 @@ static fth_err add_row(const fth_sweep_results *r, const fth_sweep_row *row, sty
     FTH_TRY(add_spread(out, s, &row->best, failed));
     FTH_TRY(separate(out, s, false));
     FTH_TRY(add_spread(out, s, &row->final, failed));
+    FTH_TRY(separate(out, s, false));
+    FTH_TRY(add_spread(out, s, &row->last, false));
     return end_line(out, s);
 }
 
@@ -167,12 +171,12 @@ fth_err fth_sweep_table_markdown(const fth_sweep_results *r, fth_str *out) {
     size_t axes = count_axes(r), fits;
     FTH_TRY(add_head(r, MARKDOWN, out));
     FTH_TRY(end_line(out, MARKDOWN));
-    for (size_t i = 0; i < axes + 4; i++)
+    for (size_t i = 0; i < axes + 5; i++)
         FTH_TRY(fth_str_addf(out, i < axes ? "| --- " : "| ---: "));
     FTH_TRY(fth_str_addf(out, "|\n"));
     for (size_t i = 0; i < r->grid->rows; i++) FTH_TRY(add_row(r, &r->row[i], MARKDOWN, out));
     FTH_TRY(fth_str_addf(out, "\nNLL in nats per token: mean ± deviation over the seeds that did "
-                              "not fail.\n"));
+                              "not fail, and the last number of those that did.\n"));
     fth_str fit = {0};
     fth_err err = fth_sweep_table_fits(r, true, &fit, &fits);
     if (err == FTH_OK && fits > 0) err = fth_str_addf(out, "\n%s", fit.text);
@@ -184,7 +188,7 @@ fth_err fth_sweep_table_latex(const fth_sweep_results *r, fth_str *out) {
     size_t axes = count_axes(r);
     FTH_TRY(fth_str_addf(out, "\\begin{tabular}{"));
     for (size_t i = 0; i < axes; i++) FTH_TRY(fth_str_add(out, "l", 1));
-    FTH_TRY(fth_str_addf(out, "rrrr}\n\\hline\n"));
+    FTH_TRY(fth_str_addf(out, "rrrrr}\n\\hline\n"));
     FTH_TRY(add_head(r, LATEX, out));
     FTH_TRY(end_line(out, LATEX));
     FTH_TRY(fth_str_addf(out, "\\hline\n"));
@@ -193,8 +197,8 @@ fth_err fth_sweep_table_latex(const fth_sweep_results *r, fth_str *out) {
 }
 
 fth_err fth_sweep_table_runs(const fth_sweep_results *r, fth_str *out) {
-    static const char *const head[] = {"seed",  "state",  "update", "best",
-                                       "final", "reason", "folder", NULL};
+    static const char *const head[] = {"seed", "state",  "update", "best", "final",
+                                       "last", "reason", "folder", NULL};
     bool first = true;
     FTH_TRY(add_axes(r, NULL, CSV, out, NULL, &first));
     FTH_TRY(add_words(out, CSV, head, first));
@@ -211,6 +215,8 @@ fth_err fth_sweep_table_runs(const fth_sweep_results *r, fth_str *out) {
         FTH_TRY(add_number(out, x->best));
         FTH_TRY(fth_str_addf(out, ","));
         FTH_TRY(add_number(out, x->final));
+        FTH_TRY(fth_str_addf(out, ","));
+        FTH_TRY(add_number(out, x->last));
         FTH_TRY(fth_str_addf(out, ","));
         FTH_TRY(add_csv_text(out, x->reason ? x->reason : ""));
         FTH_TRY(fth_str_addf(out, ",runs/%s\n", run->name));

@@ -31,6 +31,7 @@ struct fth_tokenizer {
     sentencepiece::SentencePieceProcessor processor;
     fth_special_ids special;
     int32_t pieces; /* of the model itself */
+    bool is_bpe;
     bool own_words; /* the lines are cut into words here, see encode_words */
     bool by_words;  /* words can be cut one by one, see cuts_by_words */
 };
@@ -267,6 +268,7 @@ fth_err parse(const void *data, size_t size, const char *name, fth_tokenizer **o
         return fth_fail(FTH_BAD_INPUT, "%s: damaged SentencePiece model: %s", name,
                         reason(status).c_str());
     FTH_TRY(find_special(t.get(), name));
+    t->is_bpe = facts.type == FTH_SPM_BPE;
     t->own_words = facts.type == FTH_SPM_WORD && !facts.has_charmap;
     t->by_words = cuts_by_words(*t, facts);
     *out = t.release();
@@ -292,6 +294,74 @@ fth_err encode_words(const fth_tokenizer *t, std::string_view text, fth_ids *out
         at = text.find_first_not_of(spaces, end);
     }
     return append(out, ids);
+}
+
+/* Bytes of the character that begins with this one. */
+size_t character_bytes(unsigned char first) {
+    return first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+/* The characters of a piece, each an id; characters that are no piece stay unknown or become bytes, as the piece
+ * itself shows. */
+std::vector<int> characters_of(const fth_tokenizer *t, int id) {
+    const std::string &piece = t->processor.IdToPiece(id);
+    std::vector<int> ids;
+    if (id == t->special.unk || t->processor.IsByte(id) || t->processor.IsControl(id)) return {id};
+    for (size_t at = 0; at < piece.size();) {
+        const size_t n = std::min(character_bytes((unsigned char)piece[at]), piece.size() - at);
+        const int one = t->processor.PieceToId(piece.substr(at, n));
+        if (one == t->special.unk) return {id};
+        ids.push_back(one);
+        at += n;
+    }
+    return ids;
+}
+
+/* The piece that two neighbours make together; -1: none. */
+int merged(const fth_tokenizer *t, int a, int b) {
+    if (a == t->special.unk || b == t->special.unk) return -1;
+    const int id = t->processor.PieceToId(t->processor.IdToPiece(a) + t->processor.IdToPiece(b));
+    return id == t->special.unk ? -1 : id;
+}
+
+/* Merges until nothing is left to merge, or all that is left was dropped. */
+void merge_word(const fth_tokenizer *t, std::vector<int> *word, double p, fth_rng *rng) {
+    for (;;) {
+        size_t best = 0;
+        int made = -1;
+        for (size_t i = 0; i + 1 < word->size(); i++) {
+            const int id = merged(t, (*word)[i], (*word)[i + 1]);
+            if (id < 0 || fth_rng_uniform(rng) < p) continue;
+            if (made >= 0 && t->processor.GetScore(id) <= t->processor.GetScore(made)) continue;
+            best = i;
+            made = id;
+        }
+        if (made < 0) return;
+        (*word)[best] = made;
+        word->erase(word->begin() + (std::ptrdiff_t)best + 1);
+    }
+}
+
+fth_err encode_dropped(const fth_tokenizer *t, std::string_view text, double p, fth_rng *rng,
+                       fth_ids *out) {
+    std::vector<int> ids, word;
+    if (!t->is_bpe)
+        return fth_fail(FTH_USAGE, "BPE dropout needs a tokenizer of the model-type bpe");
+    auto status = t->processor.Encode(text, &ids);
+    if (!status.ok()) return fth_fail(FTH_FAILED, "SentencePiece: %s", reason(status).c_str());
+    for (size_t i = 0; i <= ids.size(); i++) {
+        const bool ends = i == ids.size() || t->processor.IdToPiece(ids[i]).compare(
+                                                 0, strlen(SPACE_MARK), SPACE_MARK) == 0;
+        if (ends && !word.empty()) {
+            merge_word(t, &word, p, rng);
+            FTH_TRY(append(out, word));
+            word.clear();
+        }
+        if (i == ids.size()) break;
+        const std::vector<int> characters = characters_of(t, ids[i]);
+        word.insert(word.end(), characters.begin(), characters.end());
+    }
+    return FTH_OK;
 }
 
 fth_err encode(const fth_tokenizer *t, std::string_view text, fth_ids *out) {
@@ -387,6 +457,11 @@ fth_special_ids fth_tokenizer_special(const fth_tokenizer *t) {
 fth_err fth_tokenizer_encode(const fth_tokenizer *t, const char *text, size_t length,
                              fth_ids *out) {
     return guarded("tokenizer", [&] { return encode(t, {text, length}, out); });
+}
+
+fth_err fth_tokenizer_encode_dropped(const fth_tokenizer *t, const char *text, size_t length,
+                                     double p, fth_rng *rng, fth_ids *out) {
+    return guarded("tokenizer", [&] { return encode_dropped(t, {text, length}, p, rng, out); });
 }
 
 fth_err fth_tokenizer_encode_cached(const fth_tokenizer *t, fth_word_cache *cache, const char *text,

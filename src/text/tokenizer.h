@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 #include "base/error.h"
+#include "base/philox.h"
 #include "base/str.h"
 #include "text/ids.h"
 #include "text/word_cache.h"
@@ -64,6 +65,12 @@ fth_special_ids fth_tokenizer_special(const fth_tokenizer *t);
 
 /* Appends the ids of a line; no bos, no eos. */
 fth_err fth_tokenizer_encode(const fth_tokenizer *t, const char *text, size_t length, fth_ids *out);
+
+/* A segmentation drawn by BPE dropout (Provilkov et al. 2020): words are put together from characters, in each step the
+ * best merge of those that are left when each is dropped with probability p; nothing left ends the word. The
+ * draw is rng's alone. FTH_USAGE for a model that is not BPE. */
+fth_err fth_tokenizer_encode_dropped(const fth_tokenizer *t, const char *text, size_t length,
+                                     double p, fth_rng *rng, fth_ids *out);
 
 /* The same ids, from the cache where it can: many times faster on long texts. */
 fth_err fth_tokenizer_encode_cached(const fth_tokenizer *t, fth_word_cache *cache, const char *text,

@@ -59,8 +59,22 @@ static fth_err store_shifted(fth_batch_store *store, const fth_packed *p, int32_
     return err;
 }
 
+/* An encoder's batch: rows of words or of numbers, and what is to be said of rows or of sentences. */
+static fth_err store_encoder(fth_batch_store *store, const fth_packed *p, const fth_config *c) {
+    FTH_TRY(fth_batch_store_rows(store, FTH_SRC, p->n_sent, p->src_offsets,
+                                 p->number_width ? NULL : p->src, c->src_vocab,
+                                 p->has_src_out ? p->src_out : NULL, fth_config_output_vocab(c)));
+    if (p->number_width)
+        FTH_TRY(fth_batch_store_pictures(store, p->n_sent, p->number_rows, p->number_width,
+                                         p->numbers, p->has_masked ? p->masked : NULL));
+    fth_batch_store_labels(store, p->has_labels ? p->labels : NULL,
+                           p->has_values ? p->values : NULL);
+    return FTH_OK;
+}
+
 fth_err fth_store_packed(fth_batch_store *store, const fth_packed *p, const fth_config *c,
                          int32_t shift) {
+    if (c->arch == FTH_ENC) return store_encoder(store, p, c);
     if (c->arch == FTH_ENCDEC) {
         if (shift > 0)
             FTH_TRY(store_shifted(store, p, c->src_vocab, shift));
@@ -109,6 +123,7 @@ fth_err fth_evaluate(fth_evaluator *e, const fth_dataset *data, const fth_eval_s
                                  .strict = spec->strict,
                                  .block = spec->block,
                                  .context_window = spec->context_window};
+    if (spec->item) options.item = *spec->item;
     FTH_TRY(fth_batcher_new(data, &options, &batcher));
     fth_step step = {.update = (uint32_t)spec->update};
     fth_method_step(&e->model->method, spec->update, step.slots);

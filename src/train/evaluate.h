@@ -27,14 +27,15 @@ void fth_evaluator_fini(fth_evaluator *e);
 
 /* How a pass over the data is made. */
 typedef struct fth_eval_spec {
-    int64_t update;         /* completed updates: sets the method's numbers */
-    int32_t block;          /* language model: tokens of a block; 0: sentences */
-    int32_t context_window; /* of them, tokens that are only read */
-    bool strict;            /* a sentence that is too long is an error */
-    bool of_several;        /* batches of one sentence are left out */
-    bool wrong_sources;     /* every sentence gets the source of another one
+    int64_t update;            /* completed updates: sets the method's numbers */
+    int32_t block;             /* language model: tokens of a block; 0: sentences */
+    int32_t context_window;    /* of them, tokens that are only read */
+    const fth_item_spec *item; /* of encoders; NULL: no encoder's */
+    bool strict;               /* a sentence that is too long is an error */
+    bool of_several;           /* batches of one sentence are left out */
+    bool wrong_sources;        /* every sentence gets the source of another one
                                (doc/analyses.md#when-a-run-has-failed d); only batches of several */
-    int64_t most;           /* batches at most; 0: all */
+    int64_t most;              /* batches at most; 0: all */
 } fth_eval_spec;
 
 typedef struct fth_eval {

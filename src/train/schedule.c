@@ -7,17 +7,24 @@
 #define NOWARMUP_OFFSET 4000.0
 
 fth_err fth_schedule_find(const char *name, fth_schedule_kind *out) {
-    static const char *const names[] = {"inverse_sqrt", "inverse_sqrt_nowarmup", "constant",
-                                        "linear", "cosine"};
-    for (int i = 0; i < 5; i++)
+    static const char *const names[] = {
+        "inverse_sqrt", "inverse_sqrt_nowarmup", "constant", "linear", "cosine", "polynomial",
+        "wsd"};
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0) {
             *out = (fth_schedule_kind)i;
             return FTH_OK;
         }
     return fth_fail(FTH_USAGE,
                     "--lr-scheduler %s: must be inverse_sqrt, inverse_sqrt_nowarmup, constant, "
-                    "linear or cosine",
+                    "linear, cosine, polynomial or wsd",
                     name);
+}
+
+/* 1 until the last s->decay updates, then straight down to 0 at the end. */
+static double still_to_fall(const fth_schedule *s, double now) {
+    const double left = (double)s->total - now;
+    return s->decay > 0 ? fmax(0, fmin(1, left / (double)s->decay)) : left > 0;
 }
 
 double fth_schedule_lr(const fth_schedule *s, int64_t t) {
@@ -31,6 +38,8 @@ double fth_schedule_lr(const fth_schedule *s, int64_t t) {
     case FTH_INVERSE_SQRT: return s->lr * sqrt((s->warmup > 0 ? warmup : 1) / now);
     case FTH_LINEAR: return s->lr * (1 - u);
     case FTH_COSINE: return s->lr * (1 + cos(M_PI * u)) / 2;
+    case FTH_POLYNOMIAL: return s->lr_end + (s->lr - s->lr_end) * pow(1 - u, s->power);
+    case FTH_WSD: return s->lr_end + (s->lr - s->lr_end) * still_to_fall(s, now);
     case FTH_CONSTANT:
     case FTH_INVERSE_SQRT_NOWARMUP: break;
     }

@@ -11,7 +11,9 @@ typedef enum fth_schedule_kind {
     FTH_INVERSE_SQRT_NOWARMUP,
     FTH_CONSTANT,
     FTH_LINEAR,
-    FTH_COSINE
+    FTH_COSINE,
+    FTH_POLYNOMIAL,
+    FTH_WSD /* warm-up, stable, decay */
 } fth_schedule_kind;
 
 typedef struct fth_schedule {
@@ -19,7 +21,10 @@ typedef struct fth_schedule {
     double lr;       /* peak */
     double lr_start; /* where the ramp begins */
     int64_t warmup;  /* updates of the ramp */
-    int64_t total;   /* updates of the run: linear and cosine end there */
+    int64_t total;   /* updates of the run: all but inverse_sqrt and constant end there */
+    double lr_end;   /* polynomial and wsd: the rate there */
+    double power;    /* polynomial */
+    int64_t decay;   /* wsd: updates of the way down to it, the last ones */
 } fth_schedule;
 
 /* By the name of --lr-scheduler. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/sum.h"
+
 void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS]) {
     memset(capacity, 0, sizeof *capacity * FTH_N_EXTENTS);
     int64_t src = spec->src_tokens, tgt = spec->tgt_tokens, len = spec->max_len;
@@ -33,14 +35,21 @@ static fth_err make_ranges(fth_trainer *t) {
         const fth_param *p = &params->param[i];
         int64_t end = i + 1 < params->n ? params->param[i + 1].offset : params->size;
         int64_t grad = fth_inline_updates_grad(&t->inline_updates, p->offset);
+        int64_t begin = p->offset;
         if (grad < 0) continue;
+        if (t->exchange) { /* never early */
+            begin = (begin > t->own.begin ? begin : t->own.begin) - t->own.begin;
+            end = (end < t->own.end ? end : t->own.end) - t->own.begin;
+            grad = begin;
+            if (begin >= end) continue;
+        }
         fth_adam_range *last = t->n_ranges ? &t->range[t->n_ranges - 1] : NULL;
-        if (last && last->end == p->offset && last->grad + (last->end - last->begin) == grad &&
+        if (last && last->end == begin && last->grad + (last->end - last->begin) == grad &&
             fth_same_rate(&t->model->method, t->range_role[t->n_ranges - 1], p->role)) {
             last->end = end;
             continue;
         }
-        t->range[t->n_ranges] = (fth_adam_range){p->offset, end, grad, 1};
+        t->range[t->n_ranges] = (fth_adam_range){begin, end, grad, 1};
         t->range_role[t->n_ranges++] = p->role;
     }
     return FTH_OK;
@@ -48,8 +57,8 @@ static fth_err make_ranges(fth_trainer *t) {
 
 /* ---- making ---- */
 
-bool fth_can_update_inline(const fth_recipe *recipe, int64_t batches) {
-    return batches == 1 && !(recipe->clip > 0);
+bool fth_can_update_inline(const fth_recipe *recipe, int64_t batches, int ranks) {
+    return batches == 1 && ranks == 1 && !(recipe->clip > 0);
 }
 
 static bool same_rate(const void *method, fth_role a, fth_role b) {
@@ -77,13 +86,26 @@ fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const ft
     return err;
 }
 
+static int64_t moments_of(const fth_trainer *t) {
+    const int64_t own = t->own.end - t->own.begin;
+    return own > 0 ? own : 1;
+}
+
+/* Everything but the program. */
+static int64_t fixed_bytes(const fth_trainer *t) {
+    const int64_t moments = moments_of(t);
+    return fth_arenas_bytes(t->device, t->arenas.n, t->arenas.grads, moments) +
+           (t->sum ? moments * (int64_t)fth_dtype_size(t->device->full) : 0) +
+           (t->exchange ? t->exchange->bytes : 0);
+}
+
 /* Takes the graph over. */
 static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec, fth_program *lender,
                             fth_graph *graph, fth_program **program) {
     fth_program_spec how = {.arenas = &t->arenas, .lender = lender};
     fth_capacities(spec, how.capacity);
     if (spec->memory_budget > 0) {
-        int64_t fixed = fth_arenas_bytes(t->device, t->arenas.n, t->arenas.grads, true);
+        int64_t fixed = fixed_bytes(t);
         if (spec->memory_budget <= fixed) {
             fth_graph_fini(graph);
             return fth_fail(FTH_NO_MEMORY,
@@ -106,6 +128,13 @@ fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_ta
     return make_program(t, spec, lender, &graph, program);
 }
 
+/* This rank's slice, and the exchange with the others. */
+static fth_err join_ranks(fth_trainer *t, const fth_trainer_spec *spec) {
+    const int64_t n = t->model->params.size;
+    t->own = fth_slice_of(n, fth_rank(spec->ranks), fth_rank_count(spec->ranks));
+    return spec->ranks ? fth_exchange_new(spec->ranks, t->device, n, &t->exchange) : FTH_OK;
+}
+
 fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
                          const fth_recipe *recipe, const fth_trainer_spec *spec) {
     *t = (fth_trainer){
@@ -114,7 +143,10 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
     fth_inline_updates *updates = spec->inline_updates ? &t->inline_updates : NULL;
     FTH_TRY(fth_update_graph(model, dev, recipe, NULL, updates, &graph, &t->outputs));
     const int64_t n = model->params.size;
-    fth_err err = fth_arenas_new(dev, n, updates ? updates->grads : n, true, &t->arenas);
+    fth_err err = join_ranks(t, spec);
+    if (err == FTH_OK)
+        err = fth_arenas_new(dev, n, updates ? updates->grads : n, moments_of(t), &t->arenas);
+    if (err == FTH_OK && (spec->batches > 1 || t->exchange)) err = fth_sum_init(t, spec->batches);
     if (err == FTH_OK)
         err = make_program(t, spec, NULL, &graph, &t->program);
     else
@@ -129,7 +161,10 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
 
 void fth_trainer_fini(fth_trainer *t) {
     fth_program_free(t->program);
+    if (t->device && t->sum) t->device->backend->release(t->device, t->sum);
     if (t->device) fth_arenas_free(t->device, &t->arenas);
+    fth_exchange_free(t->exchange);
+    free(t->numbers);
     fth_inline_updates_fini(&t->inline_updates);
     free(t->inline_sums);
     free(t->range);
@@ -148,8 +183,7 @@ fth_err fth_trainer_draw(fth_trainer *t, uint64_t seed) {
 }
 
 int64_t fth_trainer_bytes(const fth_trainer *t) {
-    return fth_arenas_bytes(t->device, t->arenas.n, t->arenas.grads, true) +
-           fth_program_bytes(t->program);
+    return fixed_bytes(t) + fth_program_bytes(t->program);
 }
 
 /* ---- updating ---- */
@@ -198,31 +232,38 @@ static fth_err measure_gradient(fth_trainer *t, fth_program *program, const fth_
     return FTH_OK;
 }
 
+fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step *step,
+                          double sums[2]) {
+    const fth_stand_in *w = t->watcher;
+    fth_program *program = w ? w->program : t->program;
+    FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
+                                     t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
+    FTH_TRY(fth_program_run(program, batch, step));
+    FTH_TRY(fth_program_read(program, w ? w->outputs->loss : t->outputs.loss, sums));
+    return w ? w->ran(w->context, batch) : FTH_OK;
+}
+
 /* Loss and gradients; matrices that are updated inline. */
 static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out) {
     const fth_stand_in *w = t->watcher;
-    fth_program *program = w ? w->program : t->program;
-    const fth_outputs *outputs = w ? w->outputs : &t->outputs;
     *out = (fth_update){.lr = fth_schedule_lr(&t->recipe.schedule, update)};
     for (int i = 0; i < n_batches; i++)
         out->tokens += fth_batch_targets(batches[i], t->outputs.rows);
     fth_step step = step_of(t, update, out);
     out->alpha = step.slots[0];
-    FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
-                                     t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
-    for (int i = 0; i < n_batches; i++) {
+    t->summed = t->sum && (n_batches > 1 || t->exchange);
+    if (t->summed) {
+        FTH_TRY(fth_sum_batches(t, batches, n_batches, &step, out));
+    } else {
         double sums[2];
-        FTH_TRY(fth_program_run(program, batches[i], &step));
-        FTH_TRY(fth_program_read(program, outputs->loss, sums));
-        if (w) FTH_TRY(w->ran(w->context, batches[i]));
-        out->loss += sums[0] * step.loss_scale;
-        out->nll += sums[1] * step.loss_scale;
-        int64_t rows[FTH_N_EXTENTS];
-        fth_batch_rows(batches[i], rows);
-        for (int e = 0; e < FTH_ROW_EXTENTS; e++) step.row_base[e] += rows[e];
+        if (n_batches != 1) return fth_fail(FTH_FAILED, "a trainer of one batch got %d", n_batches);
+        FTH_TRY(fth_trainer_batch(t, batches[0], &step, sums));
+        out->loss = sums[0] * step.loss_scale;
+        out->nll = sums[1] * step.loss_scale;
+        FTH_TRY(measure_gradient(t, w ? w->program : t->program, w ? w->outputs : &t->outputs,
+                                 &out->gnorm));
     }
-    FTH_TRY(measure_gradient(t, program, outputs, &out->gnorm));
     out->finite = isfinite(out->loss) && isfinite(out->gnorm);
     return FTH_OK;
 }
@@ -233,7 +274,10 @@ fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *c
         return fth_fail(
             FTH_FAILED,
             "a trainer that updates matrices in its backward has no gradients to look at");
-    return run_batches(t, update, batches, n_batches, out);
+    FTH_TRY(run_batches(t, update, batches, n_batches, out));
+    if (!t->summed || t->exchange) return FTH_OK;
+    const fth_addends all = {.data = t->sum, .many = 1, .fresh = true};
+    return t->device->backend->add_up(t->device, t->arenas.grad, &all, t->arenas.n);
 }
 
 fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update *u) {
@@ -249,6 +293,27 @@ fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update
     return adam;
 }
 
+fth_arenas fth_trainer_own(const fth_trainer *t) {
+    fth_arenas a = t->arenas;
+    if (t->summed) a.grad = t->sum;
+    if (!t->exchange) return a;
+    const size_t begin = (size_t)t->own.begin;
+    a.n = a.grads = t->own.end - t->own.begin;
+    const bool copy = a.weights != a.master;
+    a.master = (char *)a.master + begin * fth_dtype_size(t->device->full);
+    a.weights = copy ? (char *)a.weights + begin * fth_dtype_size(t->device->real) : a.master;
+    return a;
+}
+
+/* What each rank has updated comes to all. */
+static fth_err spread_weights(fth_trainer *t, int64_t update) {
+    if (!t->exchange) return FTH_OK;
+    fth_ranks_doing(t->exchange->ranks, update, "exchanging weights");
+    const bool copy = t->arenas.weights != t->arenas.master;
+    return t->exchange->gather(t->exchange, t->arenas.weights,
+                               fth_dtype_size(copy ? t->device->real : t->device->full));
+}
+
 static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
     const fth_method_state *m = &t->model->method;
     for (int32_t i = 0; i < t->n_ranges && m->method->lr_scale; i++)
@@ -256,7 +321,9 @@ static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
     fth_adam adam = fth_trainer_adam(t, update, u);
     adam.range = t->range;
     adam.n_ranges = t->n_ranges;
-    return t->device->backend->adam(t->device, &t->arenas, &adam);
+    const fth_arenas own = fth_trainer_own(t);
+    FTH_TRY(t->device->backend->adam(t->device, &own, &adam));
+    return spread_weights(t, update);
 }
 
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,

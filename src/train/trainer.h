@@ -7,6 +7,7 @@
 #include "backend/program.h"
 #include "graph/inline_update.h"
 #include "model/model.h"
+#include "ranks/exchange.h"
 #include "train/schedule.h"
 
 /* How updates are made. */
@@ -32,7 +33,13 @@ typedef struct fth_trainer {
     fth_model *model; /* borrowed */
     fth_device *device;
     fth_recipe recipe;
-    fth_arenas arenas;
+    fth_arenas arenas;      /* moments: of the own slice alone */
+    fth_exchange *exchange; /* with the other ranks; NULL: alone */
+    fth_slice own;          /* what this rank updates: all of it when alone */
+    void *sum;            /* [own] gradient of several batches; NULL: of one, arenas.grad has it */
+    bool summed;          /* the newest gradient is in sum */
+    int batches;          /* of an update, at most */
+    double *numbers;      /* where ranks exchange losses and norms of them (sum.h) */
     fth_program *program; /* forward and backward */
     fth_outputs outputs;
     bool updates_inline;               /* matrices are updated by the program itself */
@@ -51,13 +58,15 @@ typedef struct fth_trainer_spec {
     int64_t sentences, picked, numbers;
     int64_t max_len;       /* longest sentence of either side */
     int64_t memory_budget; /* bytes for everything on the device; 0: no limit */
+    int64_t batches;       /* micro-batches of an update; 0: one */
+    fth_ranks *ranks;      /* that share them; NULL: alone */
     /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There is no
      * fth_trainer_gradients then. */
     bool inline_updates;
 } fth_trainer_spec;
 
-/* Whether updates of so many batches allow it; the result is the same. */
-bool fth_can_update_inline(const fth_recipe *recipe, int64_t batches);
+/* Whether updates of so many batches by so many ranks allow it; the result is the same. */
+bool fth_can_update_inline(const fth_recipe *recipe, int64_t batches, int ranks);
 
 /* The graph of an update: forward, backward and, with updates, those of matrices. */
 fth_err fth_update_graph(const fth_model *model, const fth_device *dev, const fth_recipe *recipe,
@@ -95,10 +104,14 @@ typedef struct fth_update {
 /* Rows of an extent that carry loss. */
 int64_t fth_batch_targets(const fth_batch *batch, fth_extent rows);
 
-/* Update number `update` (from 1) over one or more micro-batches. A loss that is not finite applies
- * nothing. */
+/* Update number `update` (from 1) over one or more micro-batches, each of which every rank has. The gradient is the
+ * sum of theirs, each made by itself, in their order: the same whoever makes them. A loss that is not finite
+ * applies nothing. */
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out);
+
+/* What Adam works on: the own slice, its first element being element 0. */
+fth_arenas fth_trainer_own(const fth_trainer *t);
 
 /* What Adam gets at an update, ranges left out. */
 fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update *u);

@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "backend/cpu/tile/packed.h"
@@ -38,6 +39,7 @@ typedef struct op_list {
     fth_exec *ex;
     const fth_op *op; /* [n] */
     int32_t n;
+    atomic_int end; /* operations to do: fewer than n once the run was asked to stop */
 } op_list;
 
 /* Watch operations do not wait for one another: each is one thread's, and only the host reads what
@@ -47,27 +49,37 @@ static bool is_watch(const fth_op *op) {
            op->kind == FTH_KIND_gauge_entropy;
 }
 
+/* Whether the run may end after the operation at i and is asked to. One thread decides, before all meet; what it
+ * decides is about the operation after that, so a thread that looks late sees the same. */
+static void look_for_stop(op_list *list, int32_t i) {
+    const volatile sig_atomic_t *stop = list->ex->device->stop;
+    if (!stop || !*stop || i >= list->ex->first_update) return;
+    if (i + 1 < atomic_load_explicit(&list->end, memory_order_relaxed))
+        atomic_store_explicit(&list->end, i + 1, memory_order_relaxed);
+}
+
 /* Every thread walks the whole list. */
 static void walk(const fth_team *team, void *context) {
-    const op_list *list = context;
+    op_list *list = context;
     const fth_cpu_table *table = cpu_of(list->ex->device)->table;
     const unsigned mode = flush_tiny();
-    for (int32_t i = 0; i < list->n; i++) {
+    for (int32_t i = 0; i < atomic_load_explicit(&list->end, memory_order_relaxed); i++) {
         table->part[list->op[i].kind](list->ex, &list->op[i], team);
         if (i + 1 < list->n && is_watch(&list->op[i]) && is_watch(&list->op[i + 1])) continue;
+        if (team->thread == 0) look_for_stop(list, i);
         fth_team_wait(team);
     }
     restore_tiny(mode);
 }
 
 static fth_err run(fth_exec *ex) {
-    op_list list = {ex, ex->graph->op, ex->graph->n_ops};
+    op_list list = {ex, ex->graph->op, ex->graph->n_ops, ex->graph->n_ops};
     fth_pool_run(cpu_of(ex->device)->pool, walk, &list);
-    return FTH_OK;
+    return atomic_load(&list.end) == list.n ? FTH_OK : fth_stopped();
 }
 
 static fth_err run_one(fth_exec *ex, const fth_op *op) {
-    op_list list = {ex, op, 1};
+    op_list list = {ex, op, 1, 1};
     fth_pool_run(cpu_of(ex->device)->pool, walk, &list);
     return FTH_OK;
 }
@@ -87,7 +99,10 @@ typedef struct flat_work {
     int64_t n;
     const fth_arenas *arenas;
     const fth_adam *args;
-    double *out; /* [n_ranges, FTH_RANGE_SUMS] */
+    int64_t piece;
+    float *to;
+    const fth_addends *addends;
+    double *out; /* [n_ranges, FTH_RANGE_SUMS], or one for each piece */
 } flat_work;
 
 static void sum_part(const fth_team *team, void *context) {
@@ -100,6 +115,31 @@ static fth_err sum_squares(fth_device *dev, const void *full, int64_t n, double 
     fth_pool_run(cpu->pool, sum_part, &(flat_work){.cpu = cpu, .x = full, .n = n});
     *out = 0;
     for (int i = 0; i < FTH_CPU_PIECES; i++) *out += cpu->sums[i];
+    return FTH_OK;
+}
+
+static void pieces_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    w->cpu->table->square_sums(w->x, w->n, w->piece, w->out, team);
+}
+
+static fth_err square_sums(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                           double *out) {
+    fth_cpu *cpu = (fth_cpu *)dev;
+    flat_work work = {.cpu = cpu, .x = full, .n = n, .piece = piece, .out = out};
+    fth_pool_run(cpu->pool, pieces_part, &work);
+    return FTH_OK;
+}
+
+static void add_up_part(const fth_team *team, void *context) {
+    const flat_work *w = context;
+    w->cpu->table->add_up(w->to, w->addends, w->n, team);
+}
+
+static fth_err add_up(fth_device *dev, void *to, const fth_addends *from, int64_t n) {
+    fth_cpu *cpu = (fth_cpu *)dev;
+    fth_pool_run(cpu->pool, add_up_part,
+                 &(flat_work){.cpu = cpu, .to = to, .addends = from, .n = n});
     return FTH_OK;
 }
 
@@ -206,6 +246,8 @@ static const fth_backend cpu_backend = {
     .prepare = fth_cpu_pack,
     .unprepare = fth_cpu_unpack,
     .sum_squares = sum_squares,
+    .square_sums = square_sums,
+    .add_up = add_up,
     .adam = adam,
     .refresh_weights = refresh_weights,
     .range_sums = range_sums,

@@ -25,6 +25,9 @@ typedef struct fth_cpu_table {
     void (*adam)(const fth_arenas *a, const fth_adam *args, const fth_team *team);
     /* sums: [FTH_CPU_PIECES] */
     void (*sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team);
+    void (*square_sums)(const float *x, int64_t n, int64_t piece, double *sums,
+                        const fth_team *team);
+    void (*add_up)(float *to, const fth_addends *from, int64_t n, const fth_team *team);
     void (*refresh)(const fth_arenas *a, const fth_team *team);
     void (*range_sums)(const fth_arenas *a, const fth_adam *args, double *out,
                        const fth_team *team);

@@ -200,6 +200,8 @@ static fth_backend make_table(void) {
     table.prepare = fth_cuda_prepare;
     table.unprepare = fth_cuda_unprepare;
     table.sum_squares = fth_cuda_sum_squares;
+    table.square_sums = fth_cuda_square_sums;
+    table.add_up = fth_cuda_add_up;
     table.adam = fth_cuda_adam;
     table.refresh_weights = fth_cuda_refresh_weights;
     table.range_sums = fth_cuda_range_sums;

@@ -106,8 +106,8 @@ struct fth_cuda {
     double *sums;  /* [FTH_CUDA_SUMS] parts of a sum over an arena */
     fth_adam_range *range; /* [cap_ranges] of Adam, on the GPU */
     int32_t cap_ranges;
-    double *range_sums; /* [cap_range_sums, FTH_RANGE_SUMS] */
-    int32_t cap_range_sums;
+    double *range_sums; /* [cap_range_sums] sums over ranges or pieces */
+    int64_t cap_range_sums;
     fth_cuda_product *products; /* [n_products] */
     int n_products, cap_products;
 };
@@ -180,6 +180,9 @@ fth_cuda_scratch_fn fth_cuda_attention_bwd_scratch, fth_cuda_join_bwd_scratch,
 
 /* flat.cu */
 fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
+fth_err fth_cuda_square_sums(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                             double *out);
+fth_err fth_cuda_add_up(fth_device *dev, void *to, const fth_addends *from, int64_t n);
 fth_err fth_cuda_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args);
 /* The factor that corrects Adam's rate for moments that began as 0. */
 double fth_cuda_adam_correction(const fth_adam *args);

@@ -58,6 +58,67 @@ fth_err fth_cuda_sum_squares(fth_device *dev, const void *full, int64_t n, doubl
     return dev->backend->download(dev, out, gpu->sums + FTH_CUDA_SUMS, sizeof *out);
 }
 
+/* A block for a piece. */
+static __global__ void __launch_bounds__(FLAT_THREADS)
+    square_pieces(const float *x, int64_t n, int64_t piece, double *out) {
+    const int64_t begin = blockIdx.x * piece, end = min(begin + piece, n);
+    double sum = 0;
+    for (int64_t i = begin + threadIdx.x; i < end; i += FLAT_THREADS) sum += (double)x[i] * x[i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+
+static fth_err room_for_sums(fth_cuda *gpu, int64_t n) {
+    if (n <= gpu->cap_range_sums) return FTH_OK;
+    cudaFree(gpu->range_sums);
+    gpu->range_sums = nullptr;
+    gpu->cap_range_sums = 0;
+    CUDA_TRY(cudaMalloc(&gpu->range_sums, sizeof(double) * (size_t)n), "memory for sums");
+    gpu->cap_range_sums = n;
+    return FTH_OK;
+}
+
+fth_err fth_cuda_square_sums(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                             double *out) {
+    fth_cuda *gpu = gpu_of(dev);
+    if (n == 0) return FTH_OK;
+    const int64_t pieces = (n + piece - 1) / piece;
+    FTH_TRY(room_for_sums(gpu, pieces));
+    square_pieces<<<(unsigned)pieces, FLAT_THREADS, 0, gpu->stream>>>((const float *)full, n, piece,
+                                                                      gpu->range_sums);
+    FTH_TRY(fth_cuda_launched());
+    return dev->backend->download(dev, out, gpu->range_sums, (int64_t)sizeof(double) * pieces);
+}
+
+/* ---- sums in a fixed order ---- */
+
+/* Reads many (+ 1) n, writes n. Four elements a thread; the stride is a multiple of 4. */
+static __global__ void __launch_bounds__(FLAT_THREADS)
+    add_kernel(float *to, const float *from, int64_t stride, int many, bool fresh, int64_t n) {
+    const int64_t i = ((int64_t)blockIdx.x * FLAT_THREADS + threadIdx.x) * 4;
+    if (i + 4 <= n) {
+        float4 sum = *reinterpret_cast<const float4 *>((fresh ? from : to) + i);
+        for (int k = fresh; k < many; k++) {
+            const float4 x = *reinterpret_cast<const float4 *>(from + k * stride + i);
+            sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+        }
+        *reinterpret_cast<float4 *>(to + i) = sum;
+        return;
+    }
+    for (int64_t at = i; at < n; at++) {
+        float sum = fresh ? from[at] : to[at];
+        for (int k = fresh; k < many; k++) sum += from[k * stride + at];
+        to[at] = sum;
+    }
+}
+
+fth_err fth_cuda_add_up(fth_device *dev, void *to, const fth_addends *from, int64_t n) {
+    if (n == 0 || from->many == 0) return FTH_OK;
+    add_kernel<<<ceil_div(n, 4 * FLAT_THREADS), FLAT_THREADS, 0, gpu_of(dev)->stream>>>(
+        (float *)to, (const float *)from->data, from->stride, from->many, from->fresh, n);
+    return fth_cuda_launched();
+}
+
 /* ---- Adam ---- */
 
 struct adam_args {
@@ -195,23 +256,12 @@ static __global__ void __launch_bounds__(FLAT_THREADS) range_kernel(adam_args a,
     }
 }
 
-static fth_err room_for_range_sums(fth_cuda *gpu, int32_t n) {
-    if (n <= gpu->cap_range_sums) return FTH_OK;
-    cudaFree(gpu->range_sums);
-    gpu->range_sums = nullptr;
-    gpu->cap_range_sums = 0;
-    CUDA_TRY(cudaMalloc(&gpu->range_sums, sizeof(double) * FTH_RANGE_SUMS * (size_t)n),
-             "memory for sums over ranges of parameters");
-    gpu->cap_range_sums = n;
-    return FTH_OK;
-}
-
 fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args,
                             double *out) {
     fth_cuda *gpu = gpu_of(dev);
     if (args->n_ranges == 0) return FTH_OK;
     FTH_TRY(send_ranges(gpu, args));
-    FTH_TRY(room_for_range_sums(gpu, args->n_ranges));
+    FTH_TRY(room_for_sums(gpu, (int64_t)FTH_RANGE_SUMS * args->n_ranges));
     range_kernel<<<args->n_ranges, FLAT_THREADS, 0, gpu->stream>>>(arguments(gpu, a, args),
                                                                    gpu->range_sums);
     FTH_TRY(fth_cuda_launched());

@@ -293,7 +293,8 @@ template <class T> __device__ double entropy(const entropy_args<T> &e, int row, 
         }
         score *= s.carried;
         if (e.prev) score += e.prev[(pair + j) * s.heads + head];
-        const float below = lse - score * s.inverse;
+        const float apart = lse - score * s.inverse;
+        const float below = apart < 0 ? 0 : apart; /* rounding: no probability is above 1 */
         sum += (double)(expf(-below) * below);
     }
     return warp_sum(sum);

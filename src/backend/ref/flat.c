@@ -13,6 +13,27 @@ fth_err fth_ref_sum_squares(fth_device *dev, const void *full, int64_t n, double
     return FTH_OK;
 }
 
+fth_err fth_ref_square_sums(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                            double *out) {
+    const size_t size = fth_dtype_size(dev->full);
+    for (int64_t at = 0; at < n; at += piece)
+        FTH_TRY(fth_ref_sum_squares(dev, (const char *)full + (size_t)at * size,
+                                    at + piece < n ? piece : n - at, out++));
+    return FTH_OK;
+}
+
+fth_err fth_ref_add_up(fth_device *dev, void *to, const fth_addends *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        double sum = from->fresh ? 0 : fth_ref_load(dev->full, to, i);
+        for (int32_t k = 0; k < from->many; k++) {
+            const double x = fth_ref_load(dev->full, from->data, k * from->stride + i);
+            sum = from->fresh && k == 0 ? x : sum + x;
+        }
+        fth_ref_store(dev->full, to, i, sum);
+    }
+    return FTH_OK;
+}
+
 /* doc/mathematics.md#optimiser-and-rates, fairseq's form: decoupled decay, eps added to the
  * uncorrected root. What is kept is rounded to float, so that a checkpoint in fp32 holds all of it.
  */

@@ -86,7 +86,8 @@ fth_err fth_ref_gauge_positions(fth_exec *ex, const fth_op *op) {
     return FTH_OK;
 }
 
-/* Entropy of one head of a query row: sum of p (lse - s), p = exp(s - lse). */
+/* Entropy of one head of a query row: sum of p (lse - s), p = exp(s - lse). No p is above 1: a
+ * score that rounding has put above lse counts as lse, or the sum could be negative. */
 static double entropy(const fth_exec *ex, const fth_op *op, int64_t row, int64_t key, int64_t seen,
                       int64_t pair, int32_t head) {
     const fth_tensor *q = fth_arg(ex, op->in[GAUGE_ENTROPY_Q]);
@@ -98,7 +99,7 @@ static double entropy(const fth_exec *ex, const fth_op *op, int64_t row, int64_t
     for (int64_t j = 0; j < seen; j++) {
         double s = (double)op->u.attention.scale * dot(q, row, k, key + j, head * width, width);
         if (prev) s += fth_ref_get(prev, pair + j, head);
-        const double below = lse - s / (double)op->u.attention.divisor;
+        const double below = fmax(lse - s / (double)op->u.attention.divisor, 0);
         sum += exp(-below) * below;
     }
     return sum;

@@ -13,7 +13,7 @@ static fth_err ref_open(const fth_backend *self, fth_precision precision, int th
                                    "double and takes fp32 only");
     fth_device *dev = calloc(1, sizeof *dev);
     if (!dev) return fth_fail(FTH_NO_MEMORY, "no memory for device ref");
-    *dev = (fth_device){self, precision, 1, FTH_F64, FTH_F64};
+    *dev = (fth_device){self, precision, 1, FTH_F64, FTH_F64, NULL};
     *out = dev;
     return FTH_OK;
 }
@@ -67,6 +67,8 @@ static const fth_backend ref_backend = {
     .memory = fth_ref_memory,
     .keep_bits = true,
     .sum_squares = fth_ref_sum_squares,
+    .square_sums = fth_ref_square_sums,
+    .add_up = fth_ref_add_up,
     .adam = fth_ref_adam,
     .refresh_weights = fth_ref_refresh_weights,
     .range_sums = fth_ref_range_sums,

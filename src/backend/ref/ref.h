@@ -27,6 +27,9 @@ fth_err fth_ref_copy(fth_device *dev, void *to, const void *from, int64_t bytes)
 fth_err fth_ref_zero(fth_device *dev, void *data, int64_t bytes);
 fth_err fth_ref_memory(fth_device *dev, int64_t *free_bytes, int64_t *total_bytes);
 fth_err fth_ref_sum_squares(fth_device *dev, const void *full, int64_t n, double *out);
+fth_err fth_ref_square_sums(fth_device *dev, const void *full, int64_t n, int64_t piece,
+                            double *out);
+fth_err fth_ref_add_up(fth_device *dev, void *to, const fth_addends *from, int64_t n);
 fth_err fth_ref_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args);
 fth_err fth_ref_refresh_weights(fth_device *dev, const fth_arenas *a);
 fth_err fth_ref_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args, double *out);

@@ -4,7 +4,7 @@
 const NS = 'http://www.w3.org/2000/svg';
 
 function make(tag, attributes, ...children) {
-  const svg = ['svg', 'path', 'line', 'text', 'g', 'circle', 'rect', 'polygon'].includes(tag);
+  const svg = ['svg', 'path', 'line', 'text', 'g', 'circle', 'rect', 'polygon', 'clipPath'].includes(tag);
   const node = svg ? document.createElementNS(NS, tag) : document.createElement(tag);
   for (const [key, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
@@ -73,11 +73,12 @@ function nearestIndex(list, x) {
 }
 
 /* Round steps of an axis. */
-function linearTicks(low, high, about) {
+function linearTicks(low, high, about, whole) {
   const raw = (high - low) / Math.max(1, about);
   if (!(raw > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
+  const round = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
+  const step = whole ? Math.max(1, Math.round(round)) : round;
   const out = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) out.push(k * step);
   return out;
@@ -128,20 +129,37 @@ function showTip(x, y, title, lines) {
 
 function hideTip() { byId('tip').hidden = true; }
 
-/* A table that is made when it is opened. fill() gives {caption, head, rows}. */
+/* A box that a wide table scrolls in, and a line that says so while it does not fit. */
+function scrollBox(label, ...children) {
+  const box = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, ...children);
+  const hint = make('p', { class: 'more', hidden: true }, 'More columns to the right: scroll.');
+  const look = () => { hint.hidden = box.scrollWidth <= box.clientWidth + 1 || box.scrollLeft + box.clientWidth >= box.scrollWidth - 1; };
+  box.addEventListener('scroll', look);
+  if ('ResizeObserver' in window) new ResizeObserver(look).observe(box);
+  return { node: make('div', { class: 'scrolls' }, box, hint), box, look };
+}
+
+/* A table that is made when it is opened. fill() gives {caption, head, rows}. The key T of its figure opens it too. */
 function lazyTable(label, fill) {
-  const box = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label });
-  const details = make('details', {}, make('summary', {}, label), box);
-  details.addEventListener('toggle', () => { if (details.open) box.replaceChildren(table(fill())); });
-  details.redraw = () => { if (details.open) box.replaceChildren(table(fill())); };
+  const { node, box, look } = scrollBox(label);
+  const details = make('details', {}, make('summary', { tabindex: -1 }, label), node);
+  const show = () => { if (details.open) { box.replaceChildren(table(fill())); look(); } };
+  details.addEventListener('toggle', show);
+  details.redraw = show;
   return details;
 }
 
+/* A column is of words when one of its cells is no number. */
+const isWord = (cell) => typeof cell === 'string' && cell !== '' && !/^[−–∞\d]/.test(cell) && !/^(nan|inf|no value)/i.test(cell);
+
 function table({ caption, head, rows }) {
+  const words = head.map((h, i) => i > 0 && rows.some((row) => isWord(row[i]) || (row[i] instanceof Node && row[i].querySelector('.badge'))));
+  const of = (i) => (words[i] ? 'text' : null);
+  rows.forEach((row) => row.forEach((cell, i) => { if (words[i] && cell instanceof Node) cell.classList.add('text'); }));
   return make('table', {}, caption ? make('caption', {}, caption) : null,
-    make('thead', {}, make('tr', {}, ...head.map((h) => make('th', { scope: 'col' }, h)))),
+    make('thead', {}, make('tr', {}, ...head.map((h, i) => make('th', { scope: 'col', class: of(i) }, h)))),
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map((cell, i) =>
-      cell instanceof Node ? cell : i === 0 ? make('th', { scope: 'row' }, cell) : make('td', {}, cell))))));
+      cell instanceof Node ? cell : i === 0 ? make('th', { scope: 'row' }, cell) : make('td', { class: of(i) }, cell))))));
 }
 
 /* Draws a figure when it comes into sight, and all of them before printing. */
@@ -169,6 +187,14 @@ function drawVisible() {
     const box = node.getBoundingClientRect();
     if (box.top < innerHeight && box.bottom > 0) drawNow(node);
   }
+}
+
+/* The rest when there is nothing else to do: a picture of the whole page has all of them. */
+function drawIdle() {
+  const next = waiting.keys().next();
+  if (next.done) return;
+  drawNow(next.value);
+  ('requestIdleCallback' in window ? requestIdleCallback : setTimeout)(drawIdle);
 }
 
 addEventListener('beforeprint', () => { for (const node of [...waiting.keys()]) drawNow(node); });

@@ -5,17 +5,23 @@
 
 const PLOT = { width: 560, left: 50, right: 12, top: 8, bottom: 34 };
 
-function extent(series, log) {
-  let low = Infinity, high = -Infinity, x0 = Infinity, x1 = -Infinity;
+/* range: [from, to] of x, or null for all; clip: the highest and lowest hundredth of the values may leave the plot. */
+function extent(series, log, range, clip) {
+  let x0 = Infinity, x1 = -Infinity;
+  const values = [];
   for (const s of series) {
     if (s.x.length) { x0 = Math.min(x0, s.x[0]); x1 = Math.max(x1, s.x[s.x.length - 1]); }
-    for (const list of [s.y, s.low, s.high]) for (const v of list || []) {
+    for (const list of [s.y, clip ? null : s.low, clip ? null : s.high]) for (let i = 0; list && i < list.length; i++) {
+      const v = list[i];
       if (v === null || !Number.isFinite(v) || (log && v <= 0)) continue;
-      if (v < low) low = v;
-      if (v > high) high = v;
+      if (!range || (s.x[i] >= range[0] && s.x[i] <= range[1])) values.push(v);
     }
   }
-  if (!(low <= high)) return null;
+  if (!values.length) return null;
+  if (clip) values.sort((a, b) => a - b);
+  const at = (share) => values[Math.round(share * (values.length - 1))];
+  let low = clip ? at(0.01) : values.reduce((a, b) => Math.min(a, b)), high = clip ? at(0.99) : values.reduce((a, b) => Math.max(a, b));
+  if (range) [x0, x1] = range;
   if (log) { low = Math.log10(low); high = Math.log10(high); }
   const room = high > low ? (high - low) * 0.05 : Math.abs(high) * 0.1 || 1;
   const flat = !log && low >= 0 && low - room < 0;
@@ -34,9 +40,25 @@ function print(on) {
 addEventListener('beforeprint', () => print(true));
 addEventListener('afterprint', () => print(false));
 
+/* A running mean over the points of a line: weight of what was before, 0 for none. */
+function smoothed(y, weight) {
+  let mean = 0, mass = 0;
+  return y.map((v) => {
+    if (v === null || !Number.isFinite(v)) return v;
+    mean = weight * mean + (1 - weight) * v;
+    mass = weight * mass + (1 - weight);
+    return mean / mass;
+  });
+}
+
 class Chart {
-  constructor({ title, unit, xLabel, log, canLog = true, wide }) {
+  /* whole: the horizontal axis counts, a half has no meaning there. view: {zoom, smooth, clip}, shared by charts that
+   * are zoomed together; onZoom is called when the pointer has marked a part. */
+  constructor({ title, unit, xLabel, log, canLog = true, wide, whole, view, onZoom }) {
     this.log = log;
+    this.whole = whole;
+    this.view = view || { zoom: null, smooth: 0, clip: false };
+    this.onZoom = onZoom || (() => this.draw());
     this.wide = wide;
     this.height = wide ? 320 : 240;
     charts.add(this);
@@ -46,7 +68,8 @@ class Chart {
     this.at = null;
     this.plot = make('div', { class: 'plot', tabindex: 0, role: 'group' });
     this.caption = make('figcaption', {});
-    this.toggle = canLog ? make('button', { type: 'button', 'aria-pressed': String(!!log), onclick: () => this.setLog(!this.log) }, 'log') : null;
+    this.toggle = canLog ? make('button', { type: 'button', tabindex: -1, onclick: () => this.setLog(!this.log) }) : null;
+    this.nameToggle();
     this.details = lazyTable('Data table', () => this.table());
     this.node = make('figure', { class: wide ? 'wide' : null },
       make('div', { class: 'head' }, make('h3', {}, title, unit ? make('span', { class: 'unit' }, ` ${unit}`) : null), this.toggle),
@@ -55,12 +78,58 @@ class Chart {
     this.plot.addEventListener('pointerleave', () => this.leave());
     this.plot.addEventListener('blur', () => this.leave());
     this.plot.addEventListener('keydown', (e) => this.key(e));
+    this.plot.addEventListener('pointerdown', (e) => this.grab(e));
+    this.plot.addEventListener('pointerup', (e) => this.release(e));
+    this.plot.addEventListener('dblclick', () => this.zoom(null));
+  }
+
+  /* The button says which scale is shown, its name what pressing it does. */
+  nameToggle() {
+    if (!this.toggle) return;
+    this.toggle.textContent = this.log ? 'log scale' : 'linear scale';
+    this.toggle.setAttribute('aria-label', `${this.title}: ${this.log ? 'logarithmic' : 'linear'} scale; switch to ${this.log ? 'linear' : 'logarithmic'}`);
   }
 
   setLog(log) {
     this.log = log;
-    this.toggle.setAttribute('aria-pressed', String(log));
+    this.nameToggle();
     if (this.series.length) this.draw();
+  }
+
+  zoom(range) {
+    this.view.zoom = range;
+    this.onZoom();
+  }
+
+  /* Where the pointer is, on the horizontal axis. */
+  xAt(e) {
+    const box = this.svg.getBoundingClientRect();
+    const share = ((e.clientX - box.left) / box.width * this.width - PLOT.left) / (this.width - PLOT.left - PLOT.right);
+    return this.box.x0 + Math.max(0, Math.min(1, share)) * (this.box.x1 - this.box.x0);
+  }
+
+  grab(e) {
+    if (!this.svg || e.button !== 0) return;
+    this.grabbed = { x: this.xAt(e), clientX: e.clientX };
+    this.plot.setPointerCapture(e.pointerId);
+    e.preventDefault();
+    this.plot.focus({ preventScroll: true });
+  }
+
+  release(e) {
+    const from = this.grabbed;
+    this.grabbed = null;
+    if (!from) return;
+    this.mark.setAttribute('visibility', 'hidden');
+    const to = this.xAt(e);
+    if (Math.abs(e.clientX - from.clientX) > 8) this.zoom([Math.min(from.x, to), Math.max(from.x, to)]);
+  }
+
+  drag(e) {
+    const a = this.px(this.grabbed.x), b = this.px(this.xAt(e));
+    this.mark.setAttribute('x', Math.min(a, b));
+    this.mark.setAttribute('width', Math.abs(a - b));
+    this.mark.setAttribute('visibility', 'visible');
   }
 
   set(series, note, xLabel) {
@@ -68,7 +137,7 @@ class Chart {
     if (xLabel) this.xLabel = xLabel;
     this.caption.textContent = note || '';
     this.plot.style.minHeight = `${this.height}px`; /* the page must not jump when it is drawn */
-    this.plot.setAttribute('aria-label', `${this.title}: ${series.length} line${series.length === 1 ? '' : 's'} against ${this.xLabel}. Left and right arrow keys read the values; a data table follows.`);
+    this.plot.setAttribute('aria-label', `${this.title}: ${series.length} line${series.length === 1 ? '' : 's'} against ${this.xLabel}. Left and right arrow keys read the values, plus and minus zoom, L switches the scale, T opens the data table.`);
     drawLater(this.node, () => this.draw());
     this.details.redraw();
   }
@@ -77,15 +146,22 @@ class Chart {
     /* a narrow screen gets a narrower drawing, not smaller letters; paper has one width */
     const room = printing ? (this.wide ? 1000 : 480) : this.plot.clientWidth || PLOT.width;
     this.width = Math.max(300, Math.min(1180, room));
-    const box = extent(this.series, this.log) || (this.log ? null : extent(this.series, false));
+    const { zoom, clip } = this.view;
+    const box = extent(this.series, this.log, zoom, clip);
     if (!box) {
       this.plot.replaceChildren(make('p', { class: 'empty' }, this.log ? 'No positive values to show on a log scale.' : 'No values yet.'));
       return;
     }
     this.box = box;
     const svg = make('svg', { viewBox: `0 0 ${this.width} ${this.height}`, 'aria-hidden': 'true' });
+    const clipId = `clip${Chart.made = (Chart.made || 0) + 1}`;
+    const inside = make('g', { 'clip-path': `url(#${clipId})` });
+    svg.append(make('clipPath', { id: clipId }, make('rect', { x: PLOT.left - 4, y: PLOT.top - 4, width: this.width - PLOT.left - PLOT.right + 8, height: this.height - PLOT.top - PLOT.bottom + 8 })));
     this.axes(svg);
-    for (const s of this.series) this.line(svg, s);
+    svg.append(inside);
+    for (const s of this.series) this.line(inside, s);
+    this.mark = make('rect', { class: 'zoom-mark', y: PLOT.top, height: this.height - PLOT.top - PLOT.bottom, visibility: 'hidden' });
+    svg.append(this.mark);
     this.cursor = make('line', { class: 'cursor', y1: PLOT.top, y2: this.height - PLOT.bottom, visibility: 'hidden' });
     svg.append(this.cursor);
     this.plot.replaceChildren(svg);
@@ -108,7 +184,7 @@ class Chart {
       svg.append(make('line', { class: 'grid-line', x1: PLOT.left, x2: right, y1: y, y2: y }),
         make('text', { x: PLOT.left - 7, y: y + 4, 'text-anchor': 'end' }, tick(this.log ? 10 ** v : v)));
     }
-    for (const v of linearTicks(this.box.x0, this.box.x1, this.width / 90)) {
+    for (const v of linearTicks(this.box.x0, this.box.x1, this.width / 90, this.whole)) {
       const x = this.px(v);
       svg.append(make('text', { x, y: bottom + 15, 'text-anchor': 'middle' }, tick(v)));
     }
@@ -127,13 +203,19 @@ class Chart {
       }
       if (up.length > 1) svg.append(make('path', { d: `M${up.join('L')}L${down.reverse().join('L')}Z`, fill: colourOf(s.run), opacity: 0.18 }));
     }
-    let d = '', pen = false;
-    for (let i = 0; i < s.x.length; i++) {
-      if (!shown(s.y[i])) { pen = false; continue; }
-      d += `${pen ? 'L' : 'M'}${this.px(s.x[i]).toFixed(1)} ${this.py(s.y[i]).toFixed(1)}`;
-      pen = true;
-    }
-    if (d) svg.append(make('path', { d, fill: 'none', stroke: colourOf(s.run), 'stroke-width': s.markers ? 1.4 : 1.8, 'stroke-linejoin': 'round', 'stroke-dasharray': dashOf(s.run), opacity: s.markers ? 0.75 : 1 }));
+    const path = (y) => {
+      let d = '', pen = false;
+      for (let i = 0; i < s.x.length; i++) {
+        if (!shown(y[i])) { pen = false; continue; }
+        d += `${pen ? 'L' : 'M'}${this.px(s.x[i]).toFixed(1)} ${this.py(y[i]).toFixed(1)}`;
+        pen = true;
+      }
+      return d;
+    };
+    const stroke = (d, opacity) => { if (d) svg.append(make('path', { d, fill: 'none', stroke: colourOf(s.run), 'stroke-width': s.markers ? 1.4 : 1.8, 'stroke-linejoin': 'round', 'stroke-dasharray': dashOf(s.run), opacity })); };
+    const smooth = s.markers ? 0 : this.view.smooth;
+    stroke(path(s.y), s.markers ? 0.75 : smooth ? 0.3 : 1);
+    if (smooth) stroke(path(smoothed(s.y, smooth)), 1);
     if (s.markers && s.x.length <= 120) for (let i = 0; i < s.x.length; i++)
       if (shown(s.y[i])) svg.append(make('circle', { cx: this.px(s.x[i]), cy: this.py(s.y[i]), r: 3.2, fill: 'var(--card)', stroke: colourOf(s.run), 'stroke-width': 1.8 }));
     for (const x of s.bad || []) {
@@ -144,8 +226,8 @@ class Chart {
 
   /* All positions at which some series has a point. */
   positions() {
-    const all = new Set();
-    for (const s of this.series) for (const x of s.x) all.add(x);
+    const all = new Set(), zoom = this.view.zoom;
+    for (const s of this.series) for (const x of s.x) if (!zoom || (x >= zoom[0] && x <= zoom[1])) all.add(x);
     return [...all].sort((a, b) => a - b);
   }
 
@@ -153,7 +235,9 @@ class Chart {
     return this.series.filter((s) => s.x.length).map((s) => {
       const i = nearestIndex(s.x, x);
       const range = s.low && s.low[i] !== s.high[i] ? ` (${num(s.low[i])} to ${num(s.high[i])})` : '';
-      return [s.run, s.label, `${num(s.y[i])}${range}`];
+      /* a value of another place says so: a validation is not that of the training loss beside it */
+      const where = s.x[i] === x ? '' : `, at ${num(s.x[i])}`;
+      return [s.run, s.label, `${num(s.y[i])}${range}${where}`];
     });
   }
 
@@ -168,21 +252,29 @@ class Chart {
 
   point(e) {
     if (!this.svg || !this.series.length) return;
-    const box = this.svg.getBoundingClientRect();
-    const share = ((e.clientX - box.left) / box.width * this.width - PLOT.left) / (this.width - PLOT.left - PLOT.right);
-    const x = this.box.x0 + Math.max(0, Math.min(1, share)) * (this.box.x1 - this.box.x0);
-    const all = this.positions();
-    this.show(all[nearestIndex(all, x)], e.clientX, e.clientY);
+    if (this.grabbed) { this.drag(e); return; }
+    const x = this.xAt(e), near = 6 / this.width * (this.box.x1 - this.box.x0);
+    const marked = this.series.filter((s) => s.markers).flatMap((s) => s.x), all = this.positions();
+    const validation = marked.length ? marked.reduce((a, b) => (Math.abs(b - x) < Math.abs(a - x) ? b : a)) : NaN;
+    this.show(Math.abs(validation - x) <= near ? validation : all[nearestIndex(all, x)], e.clientX, e.clientY);
   }
 
   leave() {
     hideTip();
+    this.grabbed = null;
+    if (this.mark) this.mark.setAttribute('visibility', 'hidden');
     if (this.cursor) this.cursor.setAttribute('visibility', 'hidden');
   }
 
   key(e) {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: 10, PageDown: -10, Home: -Infinity, End: Infinity }[e.key];
-    if (e.key === 'Escape') this.leave();
+    if (e.key === 'Escape') { this.leave(); if (this.view.zoom) this.zoom(null); }
+    if (e.key === 'l' && this.toggle) this.setLog(!this.log);
+    if (e.key === 't') this.details.open = !this.details.open;
+    if ((e.key === '+' || e.key === '-') && this.box) {
+      const { x0, x1 } = this.box, middle = this.at === null ? (x0 + x1) / 2 : this.at, half = (x1 - x0) * (e.key === '+' ? 0.25 : 1);
+      this.zoom(e.key === '+' ? [middle - half, middle + half] : null);
+    }
     if (step === undefined || !this.svg) return;
     e.preventDefault();
     const all = this.positions();

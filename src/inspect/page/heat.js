@@ -77,12 +77,31 @@ class HeatMap {
     this.body = make('div', { class: 'heat' });
     this.caption = make('figcaption', {});
     this.details = lazyTable('Data table', () => this.table());
-    this.node = make('figure', {}, make('div', { class: 'head' }, make('h3', {}, title)), this.body, this.caption, this.details);
+    this.toggle = make('button', { type: 'button', tabindex: -1, onclick: () => this.setLog(!this.log) });
+    this.node = make('figure', {}, make('div', { class: 'head' }, make('h3', {}, title), this.toggle), this.body, this.caption, this.details);
   }
 
-  set(heat) {
+  setLog(log) {
+    this.log = log;
+    this.nameToggle();
+    this.draw();
+  }
+
+  nameToggle() {
+    this.toggle.textContent = this.log ? 'log colours' : 'linear colours';
+    this.toggle.setAttribute('aria-label', `${this.title}: ${this.log ? 'logarithmic' : 'linear'} colours; switch to ${this.log ? 'linear' : 'logarithmic'}`);
+  }
+
+  /* One heat, or those of two runs, which then share their colours; names are those of the runs. */
+  set(heats, names) {
+    const heat = heats[0], parts = [];
+    this.heats = heats;
+    this.names = names;
     this.heat = heat;
-    const parts = [];
+    if (this.log === undefined) this.log = heats.some((h) => h.log);
+    this.nameToggle();
+    this.node.classList.toggle('wide', heats.length > 1);
+
     if (heat.every > 1) parts.push(`every ${heat.every}th of ${num(heat.seen)} measurements is shown`);
     if (heat.per_bin > 1) parts.push(`a cell is the mean of ${heat.per_bin} layers`);
     this.caption.textContent = parts.length ? `Thinned: ${parts.join('; ')}.` : '';
@@ -99,54 +118,78 @@ class HeatMap {
     }
     const height = stripHeight(h, kinds.length);
     this.body.style.minHeight = '';
-    const parts = [];
-    for (const k of kinds) {
-      parts.push(make('div', { class: 'kind' }, make('span', {}, names[k] || ''), this.scale(k)));
-      parts.push(make('div', { class: 'layers', 'aria-hidden': 'true' }, make('span', {}, `${num(h.layers)}`), make('span', {}, h.layers > 1 ? '1' : '')));
-      parts.push(this.strip(k, names[k] || '', height));
-    }
-    parts.push(make('div', { class: 'updates', 'aria-hidden': 'true' }, make('span', {}, num(h.u[0])), make('span', {}, 'update'), make('span', {}, num(h.u[h.u.length - 1]))));
-    this.body.replaceChildren(...parts);
+    this.strips = [];
+    const columns = this.heats.map((one, i) => {
+      const parts = [];
+      if (this.names[i]) parts.push(make('div', { class: 'kind' }, make('strong', {}, this.names[i])));
+      for (const k of kinds) {
+        parts.push(make('div', { class: 'kind' }, make('span', {}, names[k] || ''), this.scale(k)));
+        parts.push(make('div', { class: 'layers', 'aria-hidden': 'true' }, make('span', {}, `${num(one.layers)}`), make('span', {}, one.layers > 1 ? '1' : '')));
+        parts.push(this.strip(one, k, [this.names[i], names[k]].filter(Boolean).join(', '), height));
+      }
+      const u = one.u;
+      parts.push(make('div', { class: 'updates', 'aria-hidden': 'true' }, make('span', {}, num(u[0])), make('span', {}, 'update'), make('span', {}, num(u[u.length - 1]))));
+      return make('div', { class: 'heat' }, ...parts);
+    });
+    this.body.classList.toggle('pair', columns.length > 1);
+    this.body.replaceChildren(...(columns.length > 1 ? columns : [...columns[0].childNodes]));
   }
 
-  /* Smallest and largest code of a kind: every strip has a scale of its own, since kinds differ more
-   * from one another than layers do. */
+  /* Where a value stands on the scale: itself, or its logarithm; null: nowhere (not finite, or no positive value). */
+  level(v) {
+    if (v === null || !Number.isFinite(v)) return null;
+    return this.log ? (v > 0 ? Math.log10(v) : null) : v;
+  }
+
+  /* Lowest and highest level of a kind in all heats that are shown: every kind has a scale of its own, since kinds
+   * differ more from one another than layers do. */
   range(kind) {
-    const h = this.heat, all = codes(h);
-    let low = LAST, high = FIRST, faults = false, nones = false;
-    for (let r = 0; r < h.u.length; r++) for (let b = 0; b < h.bins; b++) {
-      const code = all[(r * h.kinds + kind) * h.bins + b];
-      faults = faults || (code > 0 && code < 4);
-      nones = nones || code === 0;
-      if (code < 4) continue;
-      low = Math.min(low, Math.max(code, FIRST));
-      high = Math.max(high, code);
+    let low = Infinity, high = -Infinity, faults = false, nones = false;
+    for (const h of this.heats) {
+      const all = codes(h);
+      for (let r = 0; r < h.u.length; r++) for (let b = 0; b < h.bins && kind < h.kinds; b++) {
+        const code = all[(r * h.kinds + kind) * h.bins + b];
+        faults = faults || (code > 0 && code < 4);
+        nones = nones || code === 0;
+        const level = code < 4 ? null : this.level(valueOf(h, code));
+        if (level === null) continue;
+        if (level < low) low = level;
+        if (level > high) high = level;
+      }
     }
-    return { low: Math.min(low, high), high, faults, nones };
+    return low <= high ? { low, high, faults, nones } : { low: 0, high: 0, faults, nones };
   }
 
-  strip(kind, name, height) {
-    const h = this.heat, all = codes(h), w = h.u.length;
-    const canvas = make('canvas', { width: w, height: h.bins, tabindex: 0, role: 'img',
-      'aria-label': `${this.title}${name ? `, ${name}` : ''}: ${num(h.layers)} layers, ${w} updates from ${num(h.u[0])} to ${num(h.u[w - 1])}. Arrow keys read the cells; a data table follows.` });
+  strip(h, kind, name, height) {
+    const all = codes(h), w = h.u.length;
+    const canvas = make('canvas', { width: w, height: h.bins, tabindex: this.strips.length ? -1 : 0, role: 'img',
+      'aria-label': `${this.title}${name ? `, ${name}` : ''}: ${num(h.layers)} layers, ${w} updates from ${num(h.u[0])} to ${num(h.u[w - 1])}. Arrow keys read the cells, N and P go to the next strip and back, L switches the colours, T opens the data table.` });
+    this.strips.push(canvas);
     canvas.style.height = `${height}px`;
     const context = canvas.getContext('2d'), image = context.createImageData(w, h.bins);
     const fault = rgb('--fault'), none = rgb('--none'), table = [], { low, high } = this.range(kind);
-    const shade = (code) => (high > low ? Math.round((Math.max(code, low) - low) / (high - low) * 255) : 128);
     for (let i = 0; i <= 255; i++) table.push(cividis(i / 255));
+    /* a code has one colour: so each is looked up once */
+    const known = new Map(), colour = (code) => {
+      if (code === 0) return none;
+      if (code < 4) return fault;
+      const level = this.level(valueOf(h, code));
+      return table[level === null ? 0 : high > low ? Math.round((level - low) / (high - low) * 255) : 128];
+    };
     for (let r = 0; r < w; r++) for (let b = 0; b < h.bins; b++) {
       const code = all[(r * h.kinds + kind) * h.bins + b];
-      const c = code === 0 ? none : code < 4 ? fault : table[shade(code)];
+      let c = known.get(code);
+      if (!c) known.set(code, c = colour(code));
       const at = ((h.bins - 1 - b) * w + r) * 4;
       image.data[at] = c[0]; image.data[at + 1] = c[1]; image.data[at + 2] = c[2]; image.data[at + 3] = 255;
     }
     context.putImageData(image, 0, 0);
-    this.listen(canvas, kind, name);
+    this.listen(canvas, h, kind, name);
     return canvas;
   }
 
-  listen(canvas, kind, name) {
-    const h = this.heat, w = h.u.length;
+  listen(canvas, h, kind, name) {
+    const w = h.u.length, place = this.strips.length - 1;
     let row = w - 1, bin = 0;
     const tell = (x, y) => {
       const v = valueOf(h, codes(h)[(row * h.kinds + kind) * h.bins + bin]);
@@ -165,6 +208,10 @@ class HeatMap {
     canvas.addEventListener('keydown', (e) => {
       const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1], Home: [-w, 0], End: [w, 0], PageUp: [0, 10], PageDown: [0, -10] }[e.key];
       if (e.key === 'Escape') hideTip();
+      if (e.key === 'l') { this.setLog(!this.log); this.strips[place].focus(); }
+      if (e.key === 't') this.details.open = !this.details.open;
+      const strip = this.strips[place + { n: 1, p: -1 }[e.key]];
+      if (strip) strip.focus();
       if (!move) return;
       e.preventDefault();
       row = Math.max(0, Math.min(w - 1, row + move[0]));
@@ -176,7 +223,7 @@ class HeatMap {
 
   /* The colours of a strip and what they stand for. */
   scale(kind) {
-    const h = this.heat, { low, high, faults, nones } = this.range(kind);
+    const { low, high, faults, nones } = this.range(kind), shown = (level) => num(this.log ? 10 ** level : level, 3);
     const canvas = make('canvas', { width: 128, height: 1, role: 'img', 'aria-label': 'colour scale' }), context = canvas.getContext('2d');
     for (let i = 0; i < 128; i++) {
       context.fillStyle = `rgb(${cividis(i / 127).join(',')})`;
@@ -185,7 +232,7 @@ class HeatMap {
     const scale = make('span', { class: 'scale' });
     if (faults) scale.append(make('span', {}, make('span', { class: 'swatch fault' }), 'not finite'));
     if (nones) scale.append(make('span', {}, make('span', { class: 'swatch none' }), 'no value'));
-    scale.append(num(valueOf(h, low), 3), canvas, num(valueOf(h, high), 3), h.log ? ' log' : '');
+    scale.append(shown(low), canvas, shown(high), this.log ? ' log' : ' linear');
     return scale;
   }
 

@@ -13,11 +13,12 @@ const CURVES = {
   encoder_cosine: ['Cosine between encoder positions', 'on the validation data', false], position_cosine: ['Cosine between encoder positions', 'while training', false], data_wait: ['Waiting for data', 'seconds', false],
   bleu: ['BLEU', '', false],
 };
+const MANY = 12; /* more runs than these are folded */
 const pretty = (name) => name.replace(/_/g, ' ').replace(/^./, (c) => c.toUpperCase());
 const quantity = (name) => QUANTITIES[name] || pretty(name);
 
 let data = JSON.parse(byId('data').textContent);
-const ui = { x: 'update', run: 0, heat: '', kind: '', share: 1 };
+const ui = { x: 'update', run: 0, beside: -1, heat: '', kind: '', share: 1, seeds: false, off: new Set(), view: { zoom: null, smooth: 0, clip: false } };
 let parts = {}; /* the figures that stand, by name */
 
 const curveOf = (run, name) => run.curves.find((c) => c.name === name);
@@ -61,7 +62,7 @@ function toX(run, updates) {
 }
 
 function seriesOf(run, index, curve, label, markers) {
-  return { run: index, label, x: toX(run, curve.u), y: curve.m, low: curve.lo, high: curve.hi, bad: toX(run, curve.bad), markers };
+  return { run: index, update: curve.u, label, x: toX(run, curve.u), y: curve.m, low: curve.lo, high: curve.hi, bad: toX(run, curve.bad), markers };
 }
 
 function thinningNote(series) {
@@ -99,7 +100,7 @@ function tiles(run) {
   const b = best(run), total = Number(run.settings['max-update']), start = run.start || {};
   const planned = start.planned_bytes || start.planned || start.memory;
   return make('dl', { class: 'tiles' },
-    tile('State', badge(run), run.update ? `update ${num(run.update)}${total ? ` of ${num(total)}` : ''}` : ''),
+    tile('State', make('span', {}, badge(run), progress(run)), [run.update ? `update ${num(run.update)}${total ? ` of ${num(total)}` : ''}` : '', leftOf(run)].filter(Boolean).join(', ')),
     tile('Best validation', b ? `${num(b.nll)}` : '–', b ? `nats per token, perplexity ${num(Math.exp(b.nll), 3)}, at update ${num(b.update)}` : 'not validated yet'),
     tile('Training loss', num(newest(run, 'train.nll_loss')), 'nats per token, newest'),
     tile('Speed', num(newest(run, 'train.wps'), 3), 'target tokens per second'),
@@ -107,17 +108,30 @@ function tiles(run) {
     tile('Parameters', num(numberOf(start.parameters)), [start.device, planned ? bytes(planned) : ''].filter(Boolean).join(', ')));
 }
 
+/* How far a run is that has an end; null for others. */
+function progress(run) {
+  const total = Number(run.settings['max-update']);
+  if (!(total > 0) || !run.update || stateOf(run) !== 'running') return null;
+  return make('progress', { max: total, value: Math.min(total, run.update), 'aria-label': `${run.name}: ${Math.round(100 * run.update / total)} percent` });
+}
+
+/* "2 h 10 min left", of a run that goes on. */
+function leftOf(run) {
+  const total = Number(run.settings['max-update']), rate = newest(run, 'train.ups');
+  return stateOf(run) === 'running' && total > run.update && rate > 0 ? `${duration((total - run.update) / rate)} left` : '';
+}
+
 function compareTable() {
   const bests = data.runs.map((r) => best(r));
   const lowest = Math.min(...bests.map((b, i) => (b && data.runs[i].state !== 'failed' ? b.nll : Infinity)));
   return table({
     caption: 'Best and newest validation loss in nats per token. The best of the runs that did not fail is set in bold.',
-    head: ['run', 'state', 'method', 'layers', 'width', 'parameters', 'update', 'best', 'at update', 'newest', 'tokens/s', 'time'],
+    head: ['run', 'state', 'method', 'layers', 'width', 'parameters', 'update', 'best', 'at update', 'newest', 'tokens/s', 'time', 'left'],
     rows: data.runs.map((r, i) => [
-      make('th', { scope: 'row' }, swatch(i), ' ', r.name), make('td', {}, badge(r)), r.settings.method || '–', depthOf(r) || '–', r.settings['d-model'] || '–',
+      make('th', { scope: 'row' }, swatch(i), ' ', r.name), make('td', {}, badge(r), progress(r)), r.settings.method || '–', depthOf(r) || '–', r.settings['d-model'] || '–',
       num(numberOf((r.start || {}).parameters)), num(r.update),
       make('td', { class: bests[i] && bests[i].nll === lowest ? 'best' : null }, num(bests[i] ? bests[i].nll : NaN)),
-      num(bests[i] ? bests[i].update : NaN), num(newest(r, 'valid.nll_loss')), num(newest(r, 'train.wps'), 3), duration(newest(r, 'train.wall'))]),
+      num(bests[i] ? bests[i].update : NaN), num(newest(r, 'valid.nll_loss')), num(newest(r, 'train.wps'), 3), duration(newest(r, 'train.wall')), make('td', {}, leftOf(r).replace(' left', ''))]),
   });
 }
 
@@ -161,24 +175,59 @@ function curveNames() {
 
 function label(run, what) { return data.runs.length > 1 ? (what ? `${run.name}, ${what}` : run.name) : what || run.name; }
 
-function lossSeries() {
-  const out = [];
+/* Runs that differ in the seed alone, by the first of them; every run for itself unless that is asked for. */
+function groups() {
+  const all = new Map();
   data.runs.forEach((r, i) => {
-    const train = curveOf(r, 'train.nll_loss'), valid = curveOf(r, 'valid.nll_loss');
-    if (train) out.push(Object.assign(seriesOf(r, i, train, label(r, 'training')), { stride: train.stride }));
-    if (valid) out.push(Object.assign(seriesOf(r, i, valid, label(r, 'validation'), true), { stride: valid.stride }));
+    const { seed, 'save-dir': folder, ...rest } = r.settings;
+    const key = ui.seeds && Object.keys(rest).length ? JSON.stringify(Object.entries(rest).sort()) : `#${i}`;
+    if (!all.has(key)) all.set(key, []);
+    all.get(key).push(i);
+  });
+  return [...all.values()];
+}
+
+/* Mean of the lines of several seeds where all have a value, and a band from the smallest to the largest. */
+function together(lines) {
+  if (lines.length === 1) return lines[0];
+  const [first, ...others] = lines, at = others.map((s) => new Map(s.update.map((u, i) => [u, i])));
+  const out = { ...first, update: [], x: [], y: [], low: [], high: [], bad: lines.flatMap((s) => s.bad) };
+  first.update.forEach((u, i) => {
+    const values = [first.y[i], ...others.map((s, k) => s.y[at[k].get(u)])];
+    if (values.some((v) => v === null || v === undefined || !Number.isFinite(v))) return;
+    out.update.push(u);
+    out.x.push(first.x[i]);
+    out.y.push(values.reduce((a, b) => a + b) / values.length);
+    out.low.push(Math.min(...values));
+    out.high.push(Math.max(...values));
   });
   return out;
 }
 
-function curveSeries(name) {
+function groupName(members) { return `${data.runs[members[0]].name}${members.length > 1 ? ` and ${members.length - 1} more seed${members.length > 2 ? 's' : ''}` : ''}`; }
+
+/* The lines of a curve, one for each group of runs that is switched on. */
+function linesOf(name, what, markers) {
   const out = [];
-  data.runs.forEach((r, i) => {
-    const c = curveOf(r, name);
-    if (c) out.push(Object.assign(seriesOf(r, i, c, label(r, ''), name.startsWith('valid.')), { stride: c.stride }));
-  });
+  for (const members of groups()) {
+    if (ui.off.has(data.runs[members[0]].name)) continue;
+    const lines = members.filter((i) => curveOf(data.runs[i], name)).map((i) => {
+      const c = curveOf(data.runs[i], name);
+      return Object.assign(seriesOf(data.runs[i], members[0], c, data.runs.length > 1 ? [groupName(members), what].filter(Boolean).join(', ') : what || data.runs[i].name, markers), { stride: c.stride });
+    });
+    if (lines.length) out.push(together(lines));
+  }
   return out;
 }
+
+function lossSeries() {
+  const out = [];
+  if (!ui.off.has('training')) out.push(...linesOf('train.nll_loss', 'training', false));
+  if (!ui.off.has('validation')) out.push(...linesOf('valid.nll_loss', 'validation', true));
+  return out.sort((a, b) => a.run - b.run);
+}
+
+function curveSeries(name) { return linesOf(name, '', name.startsWith('valid.')); }
 
 function curveTitle(name) {
   const key = name.slice(name.indexOf('.') + 1);
@@ -188,14 +237,25 @@ function curveTitle(name) {
 function curvesSection() {
   const node = section('curves', 'Curves');
   const pick = make('select', {}, ...Object.entries(X_AXES).map(([v, t]) => make('option', { value: v, selected: v === ui.x }, t)));
-  pick.addEventListener('change', () => { ui.x = pick.value; refresh(); });
-  const key = make('ul', { class: 'key', 'aria-label': 'Lines' });
-  if (data.runs.length > 1) data.runs.forEach((r, i) => key.append(make('li', {}, swatch(i), r.name, badge(r))));
-  else key.append(make('li', {}, swatch(0), 'training'), make('li', {}, swatch(0, true), 'validation'));
-  node.append(make('div', { class: 'row' }, key, make('label', { class: 'pick' }, 'Horizontal axis ', pick)));
+  pick.addEventListener('change', () => { ui.x = pick.value; ui.view.zoom = null; refresh(); });
+  parts.key = make('ul', { class: 'key', 'aria-label': 'Lines; press to switch one on or off' });
+  const smooth = make('select', {}, ...[['0', 'none'], ['0.8', 'some'], ['0.95', 'much']].map(([v, t]) => make('option', { value: v, selected: Number(v) === ui.view.smooth }, t)));
+  smooth.addEventListener('change', () => { ui.view.smooth = Number(smooth.value); fillCurves(); });
+  const clip = make('input', { type: 'checkbox', checked: ui.view.clip });
+  clip.addEventListener('change', () => { ui.view.clip = clip.checked; fillCurves(); });
+  const seeds = make('input', { type: 'checkbox', checked: ui.seeds });
+  seeds.addEventListener('change', () => { ui.seeds = seeds.checked; fillCurves(); });
+  parts.unzoom = make('button', { type: 'button', hidden: true, onclick: () => { ui.view.zoom = null; fillCurves(); } }, 'whole range');
+  const held = ui.seeds;
+  ui.seeds = true;
+  const grouped = groups().length < data.runs.length;
+  ui.seeds = held;
+  node.append(parts.key, make('div', { class: 'row' }, make('label', { class: 'pick' }, 'Horizontal axis ', pick), make('label', { class: 'pick' }, 'Smoothing ', smooth),
+    make('label', { class: 'pick' }, clip, ' clip outliers'), grouped ? make('label', { class: 'pick' }, seeds, ' seeds as mean and band') : null,
+    make('span', { class: 'pick' }, 'Drag over a figure to zoom. '), parts.unzoom));
   const grid = make('div', { class: 'grid' });
   parts.charts = {};
-  const add = (name, options) => { parts.charts[name] = new Chart(options); grid.append(parts.charts[name].node); };
+  const add = (name, options) => { parts.charts[name] = new Chart({ ...options, view: ui.view, onZoom: fillCurves }); grid.append(parts.charts[name].node); };
   add('loss', { title: 'Loss', unit: 'nats per token', xLabel: 'update', wide: true });
   for (const name of curveNames()) {
     const [t, unit, log] = curveTitle(name);
@@ -211,10 +271,35 @@ function spread(series) {
   return box ? 10 ** (box.y1 - box.y0) : 1;
 }
 
+/* Whole numbers on the axis, unless it is of hours. */
+const countsX = () => ui.x !== 'wall';
+
+/* The key is made of switches: a line that is off stays off in all figures. Of many runs the key is folded. */
+function fillKey() {
+  const entry = (name, run, marker, ...more) => {
+    const button = make('button', { type: 'button', class: 'entry', 'aria-pressed': String(!ui.off.has(name)), 'aria-label': `${name}: show its line` }, swatch(run, marker), name, ...more);
+    button.addEventListener('click', () => {
+      if (!ui.off.delete(name)) ui.off.add(name);
+      const at = [...parts.key.querySelectorAll('button')].indexOf(button);
+      fillCurves();
+      const again = parts.key.querySelectorAll('button')[at];
+      if (again) again.focus();
+    });
+    return make('li', {}, button);
+  };
+  const all = data.runs.length > 1 ? groups().map((g) => entry(data.runs[g[0]].name, g[0], false, g.length > 1 ? ` and ${g.length - 1} more` : '', badge(data.runs[g[0]]))) : [];
+  const folded = parts.key.querySelector('details'), open = folded && folded.open;
+  parts.key.replaceChildren(...all.slice(0, MANY), entry('training', 0), entry('validation', 0, true));
+  if (all.length > MANY) parts.key.append(make('li', { class: 'rest' }, make('details', { open }, make('summary', {}, `${all.length - MANY} more runs`), make('ul', { class: 'key' }, ...all.slice(MANY)))));
+}
+
 function fillCurves() {
+  fillKey();
+  parts.unzoom.hidden = !ui.view.zoom;
   for (const [name, chart] of Object.entries(parts.charts)) {
     const series = name === 'loss' ? lossSeries() : curveSeries(name);
     if (name === 'loss' && chart.log === undefined) chart.setLog(spread(series) > 100);
+    chart.whole = countsX();
     chart.set(series, [thinningNote(series), series.some((s) => s.bad.length) ? 'Triangles mark values that are not finite.' : ''].filter(Boolean).join(' '), X_AXES[ui.x]);
   }
 }
@@ -235,7 +320,7 @@ function depthSection() {
   const keys = heatKeys();
   if (!keys.size) return null;
   const node = section('depth', 'Through the depth');
-  node.append(make('p', { class: 'note' }, 'What every sub-layer did while the model learnt. Layers are counted from the bottom; each strip has a colour scale of its own.'));
+  node.append(make('p', { class: 'note' }, 'What every sub-layer did while the model learnt. Layers are counted from the bottom; each strip has a colour scale of its own, and two runs side by side share one.'));
   if (!keys.has(ui.heat)) ui.heat = [...keys.keys()][0];
   const what = make('select', {}, ...[...keys.entries()].map(([k, h]) => make('option', { value: k, selected: k === ui.heat }, heatTitle(h))));
   const slide = make('input', { type: 'range', min: 0, max: 1000, value: ui.share * 1000, 'aria-label': 'Update that the profile shows' });
@@ -245,14 +330,16 @@ function depthSection() {
   kind.addEventListener('change', () => { ui.kind = kind.value; fillProfile(); });
   parts.profileKind = kind;
   slide.addEventListener('input', () => { ui.share = slide.value / 1000; fillProfile(); });
-  parts.profile = new Chart({ title: 'Profile', xLabel: 'layer', wide: true, log: true });
+  parts.profile = new Chart({ title: 'Profile', xLabel: 'layer', wide: true, log: true, whole: true });
   parts.profileAt = at;
   node.append(make('div', { class: 'row' }, make('label', { class: 'pick' }, 'Quantity ', what), make('label', { class: 'pick' }, 'Sub-layers ', kind), make('label', { class: 'pick' }, 'Update ', slide, ' ', at)),
     make('div', { class: 'grid' }, parts.profile.node));
   const run = make('select', {}, ...data.runs.map((r, i) => make('option', { value: i, selected: i === ui.run }, r.name)));
   run.addEventListener('change', () => { ui.run = Number(run.value); build(); byId('heats').scrollIntoView(); });
   node.append(make('h3', { id: 'heats', class: 'hidden' }, 'Heat maps'));
-  if (data.runs.length > 1) node.append(make('div', { class: 'row' }, make('label', { class: 'pick' }, 'Heat maps of ', run)));
+  const beside = make('select', {}, make('option', { value: -1 }, 'no other run'), ...data.runs.map((r, i) => make('option', { value: i, selected: i === ui.beside }, r.name)));
+  beside.addEventListener('change', () => { ui.beside = Number(beside.value); build(); byId('heats').scrollIntoView(); });
+  if (data.runs.length > 1) node.append(make('div', { class: 'row' }, make('label', { class: 'pick' }, 'Heat maps of ', run), make('label', { class: 'pick' }, 'beside those of ', beside)));
   const grid = make('div', { class: 'grid' });
   parts.heats = {};
   const shown = data.runs[ui.run] && data.runs[ui.run].heats.length ? data.runs[ui.run] : data.runs.find((r) => r.heats.length);
@@ -304,7 +391,8 @@ function fillProfile() {
   parts.profileAt.textContent = num(shownAt);
   parts.profile.title = name;
   parts.profile.node.querySelector('h3').textContent = `${name}, at update ${num(shownAt)}`;
-  if (parts.profileKey !== ui.heat) { parts.profile.log = log; parts.profile.toggle.setAttribute('aria-pressed', String(log)); parts.profileKey = ui.heat; }
+  if (parts.profileKey !== ui.heat) { parts.profile.log = log; parts.profileKey = ui.heat; }
+  parts.profile.nameToggle();
   parts.profile.set(series, '');
   const key = make('ul', { class: 'key' }, ...series.map((s) => make('li', {}, swatch(s.run), s.label)));
   parts.profile.caption.replaceChildren(key);
@@ -312,7 +400,12 @@ function fillProfile() {
 
 function fillDepth() {
   if (!parts.profile) return;
-  for (const h of data.runs[ui.run].heats) if (parts.heats[heatKey(h)]) parts.heats[heatKey(h)].set(h);
+  const other = ui.beside === ui.run ? undefined : data.runs[ui.beside];
+  for (const h of data.runs[ui.run].heats) {
+    if (!parts.heats[heatKey(h)]) continue;
+    const match = other && other.heats.find((x) => heatKey(x) === heatKey(h));
+    parts.heats[heatKey(h)].set(match ? [h, match] : [h], match ? [data.runs[ui.run].name, other.name] : ['']);
+  }
   fillProfile();
 }
 
@@ -361,8 +454,8 @@ function validTable() {
     const c = curveOf(r, 'valid.nll_loss'), i = floorIndex(c.u, u), b = best(r);
     return make('td', { class: i >= 0 && c.u[i] === u && b && b.update === u ? 'best' : null }, i >= 0 && c.u[i] === u ? num(c.m[i]) : '');
   })]);
-  node.append(make('div', { class: 'card' }, make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Validation losses' },
-    narrow({ caption: `Validation loss in nats per token; the best of a run is set in bold${step > 1 ? `; every ${step}th of ${updates.length}` : ''}`, head: ['update', ...all.map((r) => r.name)], rows }))));
+  node.append(make('div', { class: 'card' }, scrollBox('Validation losses',
+    narrow({ caption: `Validation loss in nats per token; the best of a run is set in bold${step > 1 ? `; every ${step}th of ${updates.length}` : ''}`, head: ['update', ...all.map((r) => r.name)], rows })).node));
   return node;
 }
 
@@ -379,9 +472,9 @@ function configSection() {
   const keys = [...new Set(runs.flatMap((r) => Object.keys(r.settings)))].sort();
   const shown = (r, k) => (r.settings[k] === undefined ? '–' : r.settings[k] === '' ? '(none)' : r.settings[k]);
   const differ = keys.filter((k) => k !== 'save-dir' && runs.some((r) => r.settings[k] !== runs[0].settings[k]));
-  const grid = (list, caption) => narrow({ caption, head: ['option', ...runs.map((r) => r.name)], rows: list.map((k) => [k, ...runs.map((r) => make('td', { class: runs.length > 1 ? null : 'text' }, shown(r, k)))]) });
-  if (runs.length > 1) node.append(make('div', { class: 'card' }, make('div', { class: 'scroll' }, differ.length ? grid(differ, 'Options in which the runs differ') : make('p', {}, 'All options are the same.'))));
-  node.append(make('details', {}, make('summary', {}, `All ${keys.length} options`), make('div', { class: 'card' }, grid(keys, 'As in config.yaml; every default is included'))));
+  const grid = (list, caption) => narrow({ caption, head: ['option', ...runs.map((r) => r.name)], rows: list.map((k) => [k, ...runs.map((r) => make('td', { class: 'text' }, shown(r, k)))]) });
+  if (runs.length > 1) node.append(make('div', { class: 'card' }, scrollBox('Options in which the runs differ', differ.length ? grid(differ, 'Options in which the runs differ') : make('p', {}, 'All options are the same.')).node));
+  node.append(make('details', {}, make('summary', {}, `All ${keys.length} options`), make('div', { class: 'card' }, scrollBox('All options', grid(keys, 'As in config.yaml; every default is included')).node)));
   return node;
 }
 
@@ -391,9 +484,9 @@ function samplesSection() {
   const node = section('samples', 'Sample outputs');
   for (const r of runs) {
     const wanted = r.samples.some((s) => s.reference);
-    node.append(make('div', { class: 'card' }, make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Sample outputs of ${r.name}` },
+    node.append(make('div', { class: 'card' }, scrollBox(`Sample outputs of ${r.name}`,
       table({ caption: data.runs.length > 1 ? r.name : '', head: ['source', 'output', ...(wanted ? ['reference'] : []), 'score'],
-        rows: r.samples.map((s) => [make('td', { class: 'long' }, s.source || ''), make('td', { class: 'long' }, s.text), ...(wanted ? [make('td', { class: 'long' }, s.reference || '')] : []), num(numberOf(s.score))]) }))));
+        rows: r.samples.map((s) => [make('td', { class: 'long' }, s.source || ''), make('td', { class: 'long' }, s.text), ...(wanted ? [make('td', { class: 'long' }, s.reference || '')] : []), num(numberOf(s.score))]) })).node));
   }
   return node;
 }
@@ -407,10 +500,20 @@ function shape() {
   return JSON.stringify(data.runs.map((r) => [r.name, r.curves.map((c) => c.name), r.heats.map(heatKey), !!r.diverged, r.samples.length, Object.keys(r.settings).length]));
 }
 
+/* Of many runs the table is folded after the first. */
+function comparison() {
+  const whole = compareTable(), rows = [...whole.tBodies[0].rows], box = scrollBox('Comparison of the runs', whole).node;
+  if (rows.length <= MANY) return box;
+  const held = parts.unfolded, set = (open) => { parts.unfolded = open; rows.slice(MANY).forEach((r) => { r.hidden = !open; }); button.textContent = open ? `only the first ${MANY} runs` : `all ${rows.length} runs`; };
+  const button = make('button', { type: 'button', onclick: () => set(!parts.unfolded) });
+  set(!!held);
+  return make('div', {}, box, button);
+}
+
 function overview() {
   const single = data.runs.length === 1 && data.runs[0].state !== 'missing';
   parts.overview.replaceChildren(make('h1', {}, title()), make('p', { class: 'lead' }, lead()), ...notices(),
-    ...(single ? [tiles(data.runs[0])] : data.runs.length > 1 ? [make('div', { class: 'card' }, make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Comparison of the runs' }, compareTable()))] : []),
+    ...(single ? [tiles(data.runs[0])] : data.runs.length > 1 ? [make('div', { class: 'card' }, comparison())] : []),
     ...[warnings()].filter(Boolean));
 }
 
@@ -478,5 +581,6 @@ theme();
 build();
 document.documentElement.dataset.ready = Math.round(performance.now()); /* milliseconds, for tests */
 if (data.live) watch();
+setTimeout(drawIdle, 300);
 let resized;
 addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(refresh, 150); });

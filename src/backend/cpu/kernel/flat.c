@@ -43,6 +43,30 @@ void FTH_NAME(sum_squares)(const float *x, int64_t n, double *sums, const fth_te
     }
 }
 
+void FTH_NAME(square_sums)(const float *x, int64_t n, int64_t piece, double *sums,
+                           const fth_team *team) {
+    const fth_cpu_share mine = fth_team_share(team, (n + piece - 1) / piece, 1);
+    for (int64_t k = mine.begin; k < mine.end; k++)
+        sums[k] = square_sum(x + k * piece, n - k * piece < piece ? n - k * piece : piece);
+}
+
+/* Stretch by stretch, so that the sum stays in the cache while the addends come. */
+void FTH_NAME(add_up)(float *to, const fth_addends *from, int64_t n, const fth_team *team) {
+    const fth_cpu_share mine = fth_team_share(team, n, ADAM_STRETCH);
+    for (int64_t begin = mine.begin; begin < mine.end; begin += ADAM_STRETCH) {
+        const int64_t end = begin + ADAM_STRETCH < mine.end ? begin + ADAM_STRETCH : mine.end;
+        for (int32_t k = 0; k < from->many; k++) {
+            const float *x = (const float *)from->data + k * from->stride;
+            if (k == 0 && from->fresh) {
+                memcpy(to + begin, x + begin, sizeof *to * (size_t)(end - begin));
+                continue;
+            }
+#pragma omp simd
+            for (int64_t i = begin; i < end; i++) to[i] += x[i];
+        }
+    }
+}
+
 void FTH_NAME(refresh)(const fth_arenas *a, const fth_team *team) {
     const float *p = a->master;
     real *w = a->weights;

@@ -184,7 +184,8 @@ static double entropy(const fth_exec *ex, const fth_op *op, const query *at, int
         for (int32_t i = 0; i < width; i++) s += from_real(mine[i]) * from_real(key[i]);
         s *= op->u.attention.scale;
         if (prev.data) s += prev.data[(at->pair + j) * prev.ld + head];
-        const float below = lse - s / op->u.attention.divisor;
+        const float apart = lse - s / op->u.attention.divisor;
+        const float below = apart < 0 ? 0 : apart; /* rounding: no probability is above 1 */
         sum += (double)(fast_exp(-below) * below);
     }
     return sum;

@@ -64,6 +64,9 @@ FTH_SCRATCH(top);
 FTH_SCRATCH(gauge_positions);
 void FTH_NAME(adam)(const fth_arenas *a, const fth_adam *args, const fth_team *team);
 void FTH_NAME(sum_squares)(const float *x, int64_t n, double *sums, const fth_team *team);
+void FTH_NAME(square_sums)(const float *x, int64_t n, int64_t piece, double *sums,
+                           const fth_team *team);
+void FTH_NAME(add_up)(float *to, const fth_addends *from, int64_t n, const fth_team *team);
 void FTH_NAME(refresh)(const fth_arenas *a, const fth_team *team);
 void FTH_NAME(range_sums)(const fth_arenas *a, const fth_adam *args, double *out,
                           const fth_team *team);

@@ -39,6 +39,8 @@ const fth_cpu_table FTH_NAME(table) = {
                 SCRATCH(gauge_positions, gauge_positions)},
     .adam = FTH_NAME(adam),
     .sum_squares = FTH_NAME(sum_squares),
+    .square_sums = FTH_NAME(square_sums),
+    .add_up = FTH_NAME(add_up),
     .refresh = FTH_NAME(refresh),
     .range_sums = FTH_NAME(range_sums),
     .panel_columns = GEMM_PANEL_COLUMNS,

@@ -1,0 +1,35 @@
+/* watch.h: a thread on every rank that finds out when another one is lost, and then ends this process with a
+ * message and exit status 1: whoever waits for a rank that is gone would wait for ever.
+ *
+ * Every rank tells rank 0 each second what it does, and rank 0 answers; who says nothing for `timeout` seconds, or
+ * neither computes nor waits for that long, is lost. The processes on this host are looked at ten times a second:
+ * a launcher ends the others soon after one has died. A rank that fails tells the others why before it ends. */
+#ifndef FTH_RANKS_WATCH_H
+#define FTH_RANKS_WATCH_H
+
+#include "ranks/wire.h"
+
+enum { FTH_HOST_NAME = 64, FTH_DOING = 96 };
+
+/* What ranks know of each other from the start. */
+typedef struct fth_rank_card {
+    char host[FTH_HOST_NAME];
+    int64_t pid;
+} fth_rank_card;
+
+typedef struct fth_watch fth_watch;
+
+/* The wire and the cards [count] are borrowed. */
+fth_err fth_watch_new(fth_wire *wire, const fth_rank_card *cards, double timeout, fth_watch **out);
+/* Stops looking; the others may go now. */
+void fth_watch_rest(fth_watch *w);
+void fth_watch_free(fth_watch *w);
+
+/* What this rank does; waiting: for others. Any thread. */
+void fth_watch_doing(fth_watch *w, int64_t update, const char *what);
+void fth_watch_waiting(fth_watch *w, bool waiting);
+
+/* Tells all that this rank ends with the error at hand, and puts its name before the message. */
+void fth_watch_fail(fth_watch *w);
+
+#endif

@@ -1,0 +1,109 @@
+/* run_encoder.c: front and head by the data set; masks, changes of pictures. */
+#include "run/run_encoder.h"
+
+#include <stdlib.h>
+
+#include "text/tokenizer.h"
+
+static fth_head_id head_of_data(const fth_dataset *d) {
+    return !d->labels ? FTH_HEAD_MASKED_TOKEN : d->classes ? FTH_HEAD_CLASS : FTH_HEAD_REGRESSION;
+}
+
+static fth_err refuse(const fth_run_spec *spec, const fth_config *c, const char *why) {
+    return fth_fail(FTH_USAGE, "--head %s: %s %s", fth_head_name(c->head), spec->data, why);
+}
+
+/* Do the data have what the head is to say? */
+static fth_err check_head(const fth_run_spec *spec, const fth_dataset *d, const fth_config *c) {
+    switch (c->head) {
+    case FTH_HEAD_CLASS:
+        if (d->labels && d->classes) return FTH_OK;
+        return refuse(spec, c,
+                      d->labels ? "has numbers as labels; use --head regression"
+                                : "has no labels; fathom prepare --columns makes them");
+    case FTH_HEAD_REGRESSION:
+        if (d->labels && !d->classes) return FTH_OK;
+        return refuse(spec, c,
+                      d->labels ? "has classes; use --head class"
+                                : "has no labels; fathom prepare --labels number keeps them");
+    case FTH_HEAD_MASKED_TOKEN:
+        if (!d->images || d->codebook.k) return FTH_OK;
+        return refuse(spec, c, "has no codebook; fathom prepare --visual-tokens makes one");
+    default: return refuse(spec, c, "cannot train it; use masked-token, class or regression");
+    }
+}
+
+static void take_pictures(const fth_dataset *d, fth_config *c) {
+    c->front = FTH_FRONT_IMAGE;
+    c->share = FTH_SHARE_NONE; /* there are no words */
+    c->image_size[0] = d->image.height;
+    c->image_size[1] = d->image.width;
+    c->channels = d->image.channels;
+    c->patch = d->image.patch;
+    c->visual_tokens = c->head == FTH_HEAD_MASKED_TOKEN ? d->image.visual_tokens : 0;
+}
+
+fth_err fth_run_encoder_config(const fth_run_spec *spec, const fth_dataset *data, fth_config *c) {
+    if (data->n_sides != 1)
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s: has pairs, --arch enc reads one text; use --arch encdec", spec->data);
+    if (!spec->head_given) c->head = head_of_data(data);
+    FTH_TRY(check_head(spec, data, c));
+    c->classes = c->head == FTH_HEAD_CLASS ? data->classes : 0;
+    c->src_vocab = data->images ? 0 : data->side[0].vocab;
+    c->tgt_vocab = 0;
+    if (data->images) take_pictures(data, c);
+    if (!data->images || fth_config_patches(c) + fth_config_has_cls(c) <= c->max_positions)
+        return FTH_OK;
+    return fth_fail(FTH_USAGE, "--max-positions %d: pictures have %d rows", c->max_positions,
+                    fth_config_patches(c) + fth_config_has_cls(c));
+}
+
+static fth_err init_masking(fth_run_items *items, const fth_run_spec *spec,
+                            const fth_folder *folder, const fth_dataset *data) {
+    fth_tokenizer *t = NULL;
+    FTH_TRY(fth_folder_tokenizer(folder, 0, &t));
+    items->masking = (fth_masking){.share = spec->encoder.mask_prob,
+                                   .keep = spec->encoder.mask_keep,
+                                   .random = spec->encoder.mask_random,
+                                   .unit = spec->encoder.mask_unit,
+                                   .seed = spec->recipe.seed,
+                                   .mask = fth_tokenizer_id(t, FTH_MASK_PIECE),
+                                   .vocab = data->side[0].vocab,
+                                   .special = data->side[0].special};
+    fth_err err = fth_word_starts(t, &items->word_start);
+    items->masking.word_start = items->word_start;
+    fth_tokenizer_free(t);
+    if (err == FTH_OK && items->masking.mask < 0)
+        err = fth_fail(FTH_USAGE,
+                       "--head masked-token: the tokenizer of %s has no piece " FTH_MASK_PIECE
+                       "; fathom prepare --mask makes one that has",
+                       folder->path);
+    return err;
+}
+
+fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const fth_folder *folder,
+                           const fth_dataset *data, const fth_config *c) {
+    const fth_encoder_data *e = &spec->encoder;
+    *items = (fth_run_items){0};
+    if (c->arch != FTH_ENC) return FTH_OK;
+    items->train.encoder = true;
+    items->train.seed = spec->recipe.seed;
+    if (data->images) {
+        items->train.class_token = fth_config_has_cls(c);
+        if (c->head == FTH_HEAD_MASKED_TOKEN) items->train.masked = e->mask_patches;
+    } else if (c->head == FTH_HEAD_MASKED_TOKEN) {
+        FTH_TRY(init_masking(items, spec, folder, data));
+        items->train.masking = &items->masking;
+    }
+    items->valid = items->train;
+    items->augment = (fth_augment){e->crop, e->flip, e->erase, spec->recipe.seed};
+    if (data->images && (e->crop || e->flip || e->erase > 0))
+        items->train.augment = &items->augment;
+    return FTH_OK;
+}
+
+void fth_run_items_fini(fth_run_items *items) {
+    free(items->word_start);
+    *items = (fth_run_items){0};
+}

@@ -1,0 +1,11 @@
+/* run_encoder.h: how a data set and an encoder-only model find each other. */
+#ifndef FTH_RUN_RUN_ENCODER_H
+#define FTH_RUN_RUN_ENCODER_H
+
+#include "run/run.h"
+
+/* The front, the head and their sizes in a configuration whose arch is enc: by the data, unless the head was
+ * asked for. FTH_USAGE where the data cannot feed the head. */
+fth_err fth_run_encoder_config(const fth_run_spec *spec, const fth_dataset *data, fth_config *c);
+
+#endif

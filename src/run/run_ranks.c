@@ -1,0 +1,74 @@
+#include "run/run_ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "run/run_log.h"
+
+/* Options that may have other values on other machines. */
+static bool is_local(const char *line) {
+    static const char *const keys[] = {"threads:", "device:", "#"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strncmp(line, keys[i], strlen(keys[i])) == 0) return true;
+    return false;
+}
+
+static fth_err options_text(const char *yaml, fth_str *out) {
+    FTH_TRY(fth_str_addf(out, "version: %s\n", FATHOM_VERSION));
+    while (*yaml) {
+        const size_t n = strcspn(yaml, "\n") + 1;
+        const size_t length = yaml[n - 1] ? n : n - 1;
+        if (!is_local(yaml)) FTH_TRY(fth_str_add(out, yaml, length));
+        yaml += length;
+    }
+    return FTH_OK;
+}
+
+fth_err fth_ranks_same_run(fth_ranks *ranks, const char *yaml, uint64_t data_hash) {
+    if (!ranks) return FTH_OK;
+    fth_str text = {0};
+    char hash[32];
+    fth_err err = fth_ranks_agree(ranks, options_text(yaml, &text));
+    if (err == FTH_OK) err = fth_ranks_same(ranks, "options", text.text);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)data_hash);
+    if (err == FTH_OK) err = fth_ranks_same(ranks, "the data set's hash", hash);
+    fth_str_fini(&text);
+    return err;
+}
+
+static bool is_new(const fth_ranks *ranks, int rank) {
+    for (int r = 0; r < rank; r++)
+        if (strcmp(fth_rank_host(ranks, r), fth_rank_host(ranks, rank)) == 0) return false;
+    return true;
+}
+
+void fth_ranks_log_start(json_t *line, const fth_ranks *ranks) {
+    if (!line) return;
+    json_t *hosts = json_array();
+    for (int r = 0; r < fth_rank_count(ranks); r++)
+        if (is_new(ranks, r)) json_array_append_new(hosts, json_string(fth_rank_host(ranks, r)));
+    fth_run_log_number(line, "ranks", fth_rank_count(ranks));
+    json_object_set_new(line, "hosts", hosts);
+    if (ranks) fth_run_log_number(line, "shards", fth_rank_count(ranks));
+}
+
+typedef struct wish {
+    int32_t signal, late;
+} wish;
+
+fth_err fth_ranks_stop(fth_ranks *ranks, int *signal, bool *late) {
+    if (!ranks) return FTH_OK;
+    const int count = fth_rank_count(ranks);
+    const wish mine = {*signal, *late};
+    wish *all = malloc(sizeof *all * (size_t)count);
+    if (!all) return fth_fail(FTH_NO_MEMORY, "no memory for ranks");
+    fth_err err = fth_ranks_gather(ranks, &mine, sizeof mine, all);
+    for (int r = 0; r < count && err == FTH_OK; r++)
+        if (all[r].signal) *signal = all[r].signal;
+    if (err == FTH_OK) *late = all[0].late;
+    free(all);
+    return err;
+}

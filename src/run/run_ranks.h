@@ -1,0 +1,17 @@
+/* run_ranks.h: what the ranks of a run tell each other beside gradients and weights. */
+#ifndef FTH_RUN_RUN_RANKS_H
+#define FTH_RUN_RUN_RANKS_H
+
+#include "base/json.h"
+#include "ranks/ranks.h"
+
+/* Fails where ranks have other programs, options (as YAML; what may differ between machines is left out) or data. */
+fth_err fth_ranks_same_run(fth_ranks *ranks, const char *yaml, uint64_t data_hash);
+
+/* Number and hosts of the ranks. */
+void fth_ranks_log_start(json_t *line, const fth_ranks *ranks);
+
+/* A signal that any rank got is that of all; whether it is late, rank 0 says. */
+fth_err fth_ranks_stop(fth_ranks *ranks, int *signal, bool *late);
+
+#endif

@@ -1,0 +1,185 @@
+#include "run/scorer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "decode/generator.h"
+#include "metric/bleu.h"
+#include "metric/chrf.h"
+
+struct fth_scorer {
+    fth_scorer_spec spec;
+    fth_tokenizer *src, *tgt; /* tgt may be src */
+    fth_text_lines sources;
+    fth_text_lines *refs;   /* [n_refs] */
+    const fth_text **ref; /* [n_refs] their lines */
+    size_t n_refs, n;     /* n: sentences */
+    fth_input *inputs;    /* [n] */
+    fth_str *outputs;     /* [n] */
+    fth_text *hyp;        /* [n] views of outputs */
+};
+
+static fth_err no_memory(void) {
+    return fth_fail(FTH_NO_MEMORY, "no memory for the score of a validation");
+}
+
+const char *fth_score_name(fth_score_kind kind) {
+    static const char *const names[] = {"none", "bleu", "chrf"};
+    return names[kind];
+}
+
+/* ---- opening ---- */
+
+static fth_err read_text(const fth_folder *f, const char *part, fth_text_lines *out) {
+    char *path = fth_strdup_printf("%s/valid.%s.txt", f->path, part), *data = NULL;
+    size_t size = 0;
+    fth_err err = path ? fth_file_read(path, &data, &size) : no_memory();
+    if (err == FTH_OK) err = fth_text_lines_take(data, size, path, out);
+    free(path);
+    return err;
+}
+
+static int64_t further_references(const fth_folder *f) {
+    const json_t *valid = json_object_get(json_object_get(f->json, "splits"), "valid");
+    return json_integer_value(json_object_get(valid, "references"));
+}
+
+static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
+    char part[32];
+    FTH_TRY(read_text(f, "src", &s->sources));
+    s->n_refs = 1 + (size_t)further_references(f);
+    s->refs = calloc(s->n_refs, sizeof *s->refs);
+    s->ref = calloc(s->n_refs, sizeof *s->ref);
+    if (!s->refs || !s->ref) return no_memory();
+    for (size_t i = 0; i < s->n_refs; i++) {
+        snprintf(part, sizeof part, i ? "ref%zu" : "tgt", i);
+        FTH_TRY(read_text(f, part, &s->refs[i]));
+        if (s->refs[i].n != s->sources.n)
+            return fth_fail(FTH_BAD_INPUT, "%s/valid.%s.txt: has %zu lines, the sources %zu",
+                            f->path, part, s->refs[i].n, s->sources.n);
+        s->ref[i] = s->refs[i].line;
+    }
+    s->n = s->sources.n;
+    if (s->spec.sentences > 0 && (size_t)s->spec.sentences < s->n) s->n = (size_t)s->spec.sentences;
+    return FTH_OK;
+}
+
+static fth_err make_lines(fth_scorer *s) {
+    s->inputs = calloc(s->n + 1, sizeof *s->inputs);
+    s->outputs = calloc(s->n + 1, sizeof *s->outputs);
+    s->hyp = calloc(s->n + 1, sizeof *s->hyp);
+    if (!s->inputs || !s->outputs || !s->hyp) return no_memory();
+    for (size_t i = 0; i < s->n; i++) {
+        const fth_text *line = &s->sources.line[i];
+        s->inputs[i] = (fth_input){.text = strndup(line->text, line->length), .number = (int64_t)i};
+        if (!s->inputs[i].text) return no_memory();
+    }
+    return FTH_OK;
+}
+
+static fth_err open_scorer(fth_scorer *s, const fth_folder *f) {
+    if (f->n_sides != 2 || !f->has_split[FTH_VALID])
+        return fth_fail(FTH_USAGE, "--validate-score %s: %s has no validation pairs to translate",
+                        fth_score_name(s->spec.kind), f->path);
+    FTH_TRY(fth_folder_tokenizer(f, FTH_SOURCE, &s->src));
+    s->tgt = s->src;
+    if (f->separate) {
+        s->tgt = NULL;
+        FTH_TRY(fth_folder_tokenizer(f, FTH_TARGET, &s->tgt));
+    }
+    FTH_TRY(read_texts(s, f));
+    return make_lines(s);
+}
+
+fth_err fth_scorer_new(const fth_scorer_spec *spec, const fth_folder *data, fth_scorer **out) {
+    fth_scorer *s = calloc(1, sizeof *s);
+    if (!s) return no_memory();
+    s->spec = *spec;
+    fth_err err = open_scorer(s, data);
+    if (err == FTH_OK)
+        *out = s;
+    else
+        fth_scorer_free(s);
+    return err;
+}
+
+void fth_scorer_free(fth_scorer *s) {
+    if (!s) return;
+    for (size_t i = 0; s->inputs && i < s->n; i++) free((char *)s->inputs[i].text);
+    for (size_t i = 0; s->outputs && i < s->n; i++) fth_str_fini(&s->outputs[i]);
+    for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_text_lines_fini(&s->refs[i]);
+    fth_text_lines_fini(&s->sources);
+    if (s->tgt != s->src) fth_tokenizer_free(s->tgt);
+    fth_tokenizer_free(s->src);
+    free(s->inputs);
+    free(s->outputs);
+    free(s->refs);
+    free(s->ref);
+    free(s->hyp);
+    free(s);
+}
+
+/* ---- scoring ---- */
+
+static fth_err take(void *context, const fth_output *out) {
+    fth_scorer *s = context;
+    fth_str *text = &s->outputs[out->input->number];
+    fth_str_clear(text);
+    if (out->n_found == 0) return FTH_OK;
+    return fth_tokenizer_decode(s->tgt, out->found[0].tokens, (size_t)out->found[0].n, text);
+}
+
+static fth_err translate(fth_scorer *s, const fth_model *model, fth_device *dev,
+                         const fth_arenas *arenas) {
+    /* an untrained model finds no end: so the length is bound by that of the source */
+    const fth_generator_spec how = {.search = {.beam = s->spec.beam,
+                                               .lenpen = 1,
+                                               .max_len_a = 1.2,
+                                               .max_len_b = 10,
+                                               .temperature = 1},
+                                    .batch = 64,
+                                    .max_tokens = s->spec.max_tokens,
+                                    .input = "the validation data",
+                                    .src = s->src,
+                                    .tgt = s->tgt};
+    const fth_generator_model one = {"the model", model, arenas};
+    fth_generator *g = NULL;
+    FTH_TRY(fth_generator_new(&one, 1, dev, &how, &g));
+    fth_err err = fth_generate(g, s->inputs, (int64_t)s->n, take, s);
+    fth_generator_free(g);
+    return err;
+}
+
+static fth_err bleu(const fth_text_pairs *pairs, double *score) {
+    const fth_bleu_options o = {
+        .tokenizer = FTH_TOK_13A, .smooth = FTH_SMOOTH_EXP, .smooth_value = -1};
+    fth_bleu result;
+    FTH_TRY(fth_bleu_corpus(pairs, &o, &result));
+    *score = result.score;
+    return FTH_OK;
+}
+
+static fth_err chrf(const fth_text_pairs *pairs, double *score) {
+    const fth_chrf_options o = {.char_order = 6, .beta = 2};
+    const size_t width = fth_chrf_width(&o);
+    double *stats = malloc(sizeof *stats * (pairs->n + 1) * width);
+    if (!stats) return no_memory();
+    fth_err err = fth_chrf_stats(pairs, &o, stats);
+    double *sums = stats + pairs->n * width;
+    memset(sums, 0, sizeof *sums * width);
+    for (size_t i = 0; err == FTH_OK && i < pairs->n; i++)
+        for (size_t k = 0; k < width; k++) sums[k] += stats[i * width + k];
+    if (err == FTH_OK) *score = fth_chrf_from_stats(sums, &o);
+    free(stats);
+    return err;
+}
+
+fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
+                       const fth_arenas *arenas, double *score) {
+    FTH_TRY(translate(s, model, dev, arenas));
+    for (size_t i = 0; i < s->n; i++) s->hyp[i] = fth_str_view(&s->outputs[i]);
+    const fth_text_pairs pairs = {.hyp = s->hyp, .ref = s->ref, .n = s->n, .n_refs = s->n_refs};
+    return s->spec.kind == FTH_SCORE_BLEU ? bleu(&pairs, score) : chrf(&pairs, score);
+}
