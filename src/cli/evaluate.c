@@ -96,7 +96,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
     if (w->model.config.arch == FTH_ENC)
         return fth_fail(FTH_BAD_INPUT, "%s: enc models are not evaluated on data sets", folder);
-    if (w->model.config.front != FTH_FRONT_TEXT)
+    if (w->model.config.front == FTH_FRONT_SPEECH)
         return fth_fail(FTH_BAD_INPUT, "%s: models of front %s are not evaluated on data sets",
                         folder, fth_front_name(w->model.config.front));
     FTH_TRY(fth_fits(&w->model.config, folder, &w->folder, w->data));
