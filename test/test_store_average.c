@@ -156,7 +156,7 @@ static void the_program_averages(void **state) {
         {"run/checkpoints --last 3 --out OUT", 0, {"3 models"}, 30.0f},
         {"run/checkpoints/step-00000020 run/checkpoints/last --out OUT", 0, {"2 models"}, 30.0f},
         {"run/checkpoints/step-00000020 --out OUT", 0, {"1 model"}, 20.0f},
-        {"run --last 4 --out OUT", 2, {"step-00000005", "0.5", "step 20", "alpha"}, 0.0f},
+        {"run --last 4 --out OUT", 2, {"step-00000005", "0.5", "the last 3", "alpha"}, 0.0f},
         {"run --last 5 --out OUT", 2, {"--last 5", "4 checkpoints"}, 0.0f},
         {"run run --last 1 --out OUT", 2, {"--last 1", "2 folders"}, 0.0f},
         {"run --last 0 --out OUT", 2, {"last", "0", "1"}, 0.0f},

@@ -67,7 +67,7 @@ sets() {
     grep -qF -- "fathom: --set $2: $1" err || fail "--set $2: $(cat err)"
 }
 sets '--heads two: must be' 'heads=two'
-sets '--headz: unknown option; did you mean --heads?' 'headz=2'
+sets '--headds: unknown option; did you mean --heads?' 'headds=2'
 sets 'method: there is no method postlm; did you mean postln?' 'method=[postln, postlm]'
 sets 'branchnorm.stepz 7: ' 'branchnorm.stepz=7'
 sets 'seeds x: must be whole numbers' 'seeds=[1, x]'

@@ -13,7 +13,7 @@ struct fth_scorer {
     fth_scorer_spec spec;
     fth_tokenizer *src, *tgt; /* tgt may be src */
     fth_text_lines sources;
-    fth_text_lines *refs;   /* [n_refs] */
+    fth_text_lines *refs; /* [n_refs] */
     const fth_text **ref; /* [n_refs] their lines */
     size_t n_refs, n;     /* n: sentences */
     fth_input *inputs;    /* [n] */
