@@ -426,10 +426,11 @@ static void state_round_trip(void **state) {
     for (size_t i = 0; i < 4; i++) {
         s.best_score = scores[i];
         fth_str_clear(&text);
-        assert_ok(fth_train_state_print(&s, "a: 1\nbeam: [x]\n# c: not set\n", &sums, &text));
+        assert_ok(fth_train_state_print(&s, "# run\na: 1\n\nbeam: [x]\n# c: not set\n# d: other\n",
+                                        &sums, &text));
         put_bytes(path, text.text, text.length);
         assert_ok(fth_train_state_read(path, &back, &options, &sums_back));
-        assert_string_equal(options, "a: 1\nbeam: [x]\n");
+        assert_string_equal(options, "a: 1\nbeam: [x]\nc: not set\n");
         free(options);
         assert_true(isnan(scores[i]) ? isnan(back.best_score) : back.best_score == scores[i]);
         assert_true(back.alpha == s.alpha && back.wall == s.wall);
@@ -497,7 +498,8 @@ static void wrong_values_of_the_state(void **state) {
     fth_str text = {0};
     PATH(path, *state, "state.json");
     fth_file_sums_add(&sums, "config.json", (fth_st_sum){12, 0xdeadbeef});
-    assert_ok(fth_train_state_print(&s, "a: 1\nbeam: [x]\n# c: not set\n", &sums, &text));
+    assert_ok(fth_train_state_print(&s, "# run\na: 1\n\nbeam: [x]\n# c: not set\n# d: other\n",
+                                    &sums, &text));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_changed(path, text.text, cases[i].key, cases[i].value);
         assert_failed(fth_train_state_read(path, &s, NULL, NULL), FTH_BAD_INPUT,

@@ -146,7 +146,12 @@ done
 long="$train --save-dir lasting --update-freq 30000 --max-tokens 60 --log-interval 1"
 $long > out 2> err &
 child=$!
-await lasting/checkpoints
+await lasting/log.jsonl
+tries=0
+while ! grep -q '"type":"start"' lasting/log.jsonl && [ $tries -lt 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
 sleep 1
 kill -TERM $child
 status=0
@@ -214,6 +219,7 @@ for option in 'heads 4:2' 'activation gelu:relu' 'seed 7:1' 'dropout 0.2:0.1' 'm
     # shellcheck disable=SC2086
     refuses 2 "begun with --${option%% *} $old, now it is" $train --save-dir cut --$option
 done
+refuses 2 "begun with --best-by not set, now it is" $train --save-dir cut --validate-score bleu --best-by score
 [ ! -e cut/config.yaml ] || fail "a refused call wrote config.yaml"
 expect 0 $train --save-dir cut --max-update 31 --lr 0.02
 grep -q 'cut goes on with --lr 0.02 (was 0.01), --max-update 31 (was 30)' err || fail "what changed is not said: $(cat err)"

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cores.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/unfinished.h"
 #include "cli/common_options.h"
 #include "figure/sweep_figure.h"
 #include "cli/verb.h"
@@ -101,14 +101,23 @@ static const char *where_of(const sweep *s, const char *said) {
     return s->spec.file;
 }
 
-/* `train --dump-config` reads the options of a run as train will read them. */
+/* What train says to options that it refuses. */
+static fth_err refused(const sweep *s, const char *text, int status) {
+    if (strncmp(text, "fathom: ", 8) != 0)
+        return fth_fail(FTH_FAILED, "%s: the options of a run cannot be checked: train, status %d",
+                        s->spec.file, status);
+    text += 8;
+    return fth_fail(FTH_BAD_INPUT, "%s: %.*s", where_of(s, text), (int)strcspn(text, "\n"), text);
+}
+
+/* `train --dump-config` reads the options of a run as train will read them; its answer goes to a file in memory, of
+ * which nothing can be left. */
 static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
-    char name[] = "/tmp/fathom-sweep-XXXXXX", *text = NULL;
-    int fd = mkstemp(name), status = 0;
+    char name[64], *text = NULL;
+    int fd = memfd_create("options", MFD_CLOEXEC), status = 0;
     size_t size = 0;
-    if (fd < 0) return fth_fail(FTH_IO, "%s: cannot be made", name);
-    close(fd);
-    FTH_TRY(fth_unfinished_hold(name));
+    if (fd < 0) return fth_fail(FTH_IO, "no file in memory for the options of a run");
+    snprintf(name, sizeof name, "/proc/%ld/fd/%d", (long)getpid(), fd);
     const char **words = calloc(run->n_words + 4, sizeof *words);
     fth_err err = words ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a command line");
     if (err == FTH_OK) {
@@ -119,13 +128,9 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
     }
     if (err == FTH_OK && status != 0) {
         err = fth_file_read(name, &text, &size);
-        const char *said = err == FTH_OK && strncmp(text, "fathom: ", 8) == 0 ? text + 8 : "";
-        if (err == FTH_OK)
-            err = fth_fail(FTH_BAD_INPUT, "%s: %.*s", where_of(s, said), (int)strcspn(said, "\n"),
-                           said);
+        if (err == FTH_OK) err = refused(s, text, status);
     }
-    unlink(name);
-    fth_unfinished_drop(name);
+    close(fd);
     free(text);
     free(words);
     return err;

@@ -30,10 +30,15 @@ static rule rule_of(const char *key, size_t length) {
                  {"validate-interval-updates", SAID},
                  {"keep-last", SAID},
                  {"judge-after", SAID},
+                 {"validate-beam", SAID},
+                 {"validate-sentences", SAID},
+                 {"validate-score", SAID},
                  {"device", NOTHING},
                  {"log-interval", NOTHING},
                  {"memory-budget", NOTHING},
                  {"quiet", NOTHING},
+                 {"rank-timeout", NOTHING},
+                 {"ranks", NOTHING},
                  {"save-dir", NOTHING},
                  {"telemetry", NOTHING},
                  {"threads", NOTHING}};
@@ -49,18 +54,20 @@ typedef struct line {
     int key_length, value_length;
 } line;
 
-/* The next line that sets something, and the text after it; false: there is none. Others are comments. */
+/* The next line "key: value" or "# key: not set", and the text after it; false: there is none. Others are
+ * comments. */
 static bool next_line(const char **text, line *out) {
     while (**text) {
-        const char *begin = *text, *colon = strchr(begin, ':');
-        const size_t length = strcspn(begin, "\n");
-        *text += length + (begin[length] == '\n');
-        if (begin[0] == '#' || !colon || colon >= begin + length || colon[1] != ' ') continue;
-        *out = (line){.key = begin,
+        const char *begin = *text, *end = begin + strcspn(begin, "\n");
+        const bool comment = begin[0] == '#' && begin[1] == ' ';
+        const char *key = comment ? begin + 2 : begin, *colon = strchr(key, ':');
+        *text = end + (*end == '\n');
+        if (!colon || colon >= end || colon[1] != ' ') continue;
+        *out = (line){.key = key,
                       .value = colon + 2,
-                      .key_length = (int)(colon - begin),
-                      .value_length = (int)(begin + length - colon - 2)};
-        return true;
+                      .key_length = (int)(colon - key),
+                      .value_length = (int)(end - colon - 2)};
+        if (!comment || strncmp(out->value, "not set", (size_t)out->value_length) == 0) return true;
     }
     return false;
 }

@@ -100,19 +100,28 @@ static char *sum_place(char *text, size_t length) {
     return memcmp(digits + SUM_DIGITS, last_key + tail - AFTER_SUM, AFTER_SUM) ? NULL : digits;
 }
 
+static const char unset[] = "not set";
+
+/* Puts a line "key: value", or "# key: not set", into the object; others are comments. Not 0: no memory. */
+static int put_option(json_t *object, const char *line, size_t length) {
+    const int comment = length > 2 && line[0] == '#';
+    const char *key = comment ? line + 2 : line, *end = line + length;
+    const char *colon = length ? memchr(key, ':', (size_t)(end - key)) : NULL;
+    if (!colon || end - colon < 2 || colon[1] != ' ') return 0;
+    const char *value = colon + 2;
+    const size_t n = (size_t)(end - value);
+    if (comment && (n != strlen(unset) || memcmp(value, unset, n) != 0)) return 0;
+    return json_object_setn_new(object, key, (size_t)(colon - key), json_stringn(value, n));
+}
+
 /* {"key": "value"} of lines "key: value"; NULL when out of memory. */
 static json_t *options_value(const char *lines) {
     json_t *object = json_object();
     for (const char *line = lines; *line && object;) {
         const size_t length = strcspn(line, "\n");
-        const char *colon = memchr(line, ':', length);
-        if (colon && line[0] != '#' && colon[1] == ' ') {
-            const size_t name = (size_t)(colon - line);
-            json_t *value = json_stringn(colon + 2, length - name - 2);
-            if (json_object_setn_new(object, line, name, value) != 0) {
-                json_decref(object);
-                object = NULL;
-            }
+        if (put_option(object, line, length) != 0) {
+            json_decref(object);
+            object = NULL;
         }
         line += length + (line[length] == '\n');
     }
