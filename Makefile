@@ -70,11 +70,12 @@ test-malloc: packages-test build/build.ninja ## memory that runs out, at every p
 	cmake --build build
 	SAMPLE=1000 sh test/test_malloc.sh $(CURDIR)/build/fathom
 
-# What several threads do at the same time: making batches ahead, cutting text, serving the page, decoding.
-RACES = test_data_batch test_data_prepare test_watch test_decode
+# What several threads do at the same time: batches ahead, the live page; cutting text, training, generation.
+RACES = test_data_batch test_watch
 test-threads: packages-test build-races/build.ninja ## races between threads, by ThreadSanitizer
-	cmake --build build-races --target $(RACES)
+	cmake --build build-races --target fathom $(RACES)
 	OMP_NUM_THREADS=1 $(CTEST) --test-dir build-races -R "^($$(echo $(RACES) | tr ' ' '|'))$$"
+	scripts/race-verbs $(CURDIR)/build-races/fathom
 
 test-valgrind: build/build.ninja ## every verb at toy size under valgrind
 	@scripts/install-packages build valgrind

@@ -3,6 +3,7 @@
 #include "test_files.h"
 
 #include "base/philox.h"
+#include "text/spm_check.h"
 #include "text/tokenizer.h"
 #include "data/sample.h"
 
@@ -423,6 +424,24 @@ static void damaged_models(void **state) {
 }
 
 /* SentencePiece dies of a word of more than 65,535 characters: that is an error here. */
+/* A message in a model file that comes once more is merged: its fields count from then on. */
+static void spaces_as_suffixes_keep_lines_whole(void **state) {
+    (void)state;
+    static const char as_suffix[] = {0x12, 3, (char)0xc0, 1, 1}; /* trainer_spec {24: true} */
+    char *model;
+    size_t size;
+    fth_spm_facts facts;
+    assert_ok(fth_file_read(TEST_DIR "/old/0.1.0/data/tokenizer.model", &model, &size));
+    assert_ok(fth_spm_check(model, size, &facts));
+    assert_int_equal(facts.type, FTH_SPM_BPE);
+    assert_true(facts.by_words);
+    model = realloc(model, size + sizeof as_suffix);
+    memcpy(model + size, as_suffix, sizeof as_suffix);
+    assert_ok(fth_spm_check(model, size + sizeof as_suffix, &facts));
+    assert_false(facts.by_words);
+    free(model);
+}
+
 static void a_dying_trainer(void **state) {
     (void)state;
     enum { LENGTH = 70000 };
@@ -483,6 +502,7 @@ int main(void) {
         TEST(errors_of_the_reader_come_through),
         TEST(loading_files),
         TEST(damaged_models),
+        TEST(spaces_as_suffixes_keep_lines_whole),
         TEST(a_dying_trainer),
         TEST(long_words_are_cut),
     };

@@ -386,6 +386,49 @@ static void sums_of_squares(void **state) {
     dev->backend->close(dev);
 }
 
+/* Sums in a fixed order have the bits of the processor's, and pieces of squares are sums of their own. */
+static void sums_in_order(void **state) {
+    (void)state;
+    enum { ADDENDS = 5, STRIDE = 1024, MOST = 1003, PIECE = 64 };
+    fth_device *dev = open_gpu(FTH_PRECISION_FP32);
+    static float x[ADDENDS * STRIDE], got[MOST];
+    fth_rng r;
+    fth_rng_init(&r, 3, 8);
+    for (int i = 0; i < ADDENDS * STRIDE; i++)
+        x[i] = ldexpf((float)fth_rng_normal(&r), (int)fth_rng_below(&r, 40) - 20);
+    void *data = copy_to(dev, x, sizeof x), *sum = copy_to(dev, NULL, sizeof got);
+    static const int64_t sizes[] = {1, 3, 64, MOST};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t n = sizes[i];
+        const char *rest = (const char *)data + 2 * STRIDE * sizeof *x;
+        assert_ok(dev->backend->add_up(dev, sum, &(fth_addends){data, STRIDE, 2, true}, n));
+        assert_ok(
+            dev->backend->add_up(dev, sum, &(fth_addends){rest, STRIDE, ADDENDS - 2, false}, n));
+        assert_ok(dev->backend->download(dev, got, sum, n * (int64_t)sizeof *got));
+        for (int64_t k = 0; k < n; k++) {
+            float expected = x[k];
+            for (int a = 1; a < ADDENDS; a++) expected += x[a * STRIDE + k];
+            if (got[k] != expected) fail_msg("element %lld of %lld", (long long)k, (long long)n);
+        }
+        double all[MOST / PIECE + 1], part[MOST / PIECE + 1];
+        const int64_t pieces = (n + PIECE - 1) / PIECE;
+        assert_ok(dev->backend->square_sums(dev, data, n, PIECE, all));
+        for (int64_t k = 0; k < pieces; k++) {
+            const int64_t length = k + 1 < pieces ? PIECE : n - k * PIECE;
+            double expected = 0;
+            for (int64_t e = 0; e < length; e++)
+                expected += (double)x[k * PIECE + e] * (double)x[k * PIECE + e];
+            assert_ok(dev->backend->square_sums(dev, (const float *)data + k * PIECE, length, PIECE,
+                                                &part[k]));
+            if (part[k] != all[k] || !is_close(all[k], expected, 1e-12 * expected))
+                fail_msg("piece %lld of %lld", (long long)k, (long long)n);
+        }
+    }
+    dev->backend->release(dev, data);
+    dev->backend->release(dev, sum);
+    dev->backend->close(dev);
+}
+
 static void memory_is_zeroed(void **state) {
     (void)state;
     fth_device *dev = open_gpu(FTH_PRECISION_FP32);
@@ -418,6 +461,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_zeroed),
         cmocka_unit_test(sums_of_squares),
+        cmocka_unit_test(sums_in_order),
         cmocka_unit_test(adam_agrees_with_ref),
         cmocka_unit_test(fp32_agrees_with_ref),
         cmocka_unit_test(bf16_agrees_with_ref),

@@ -46,6 +46,10 @@ mv steady on-3-3
 # ---- it starts itself ----
 expect 0 $train --save-dir itself --ranks 3
 same itself on-3-3
+expect 0 $train --save-dir placed --devices cpu,cpu,cpu
+same placed on-3-3
+expect 2 $train --save-dir bad --devices cpu,gpu
+grep -q -- '--devices cpu,gpu: must be a list of cpu and cuda:N' err || fail "a device that does not exist: $(cat err)"
 FATHOM_MPIRUN=no-such-mpirun expect 2 $train --save-dir bad --ranks 2
 grep -q 'cannot start no-such-mpirun: .*doc/clusters.md' err || fail "a missing mpirun: $(cat err)"
 expect 2 launch 2 $train --save-dir bad --ranks 3

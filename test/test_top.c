@@ -240,6 +240,18 @@ static void on_cuda(void **state) {
     }
 }
 
+static void quantizing_is_refused(void **state) {
+    (void)state;
+    fth_device *dev;
+    assert_ok(fth_device_open("ref", "fp32", 1, &dev));
+    assert_ok(fth_device_quantize(dev, "none"));
+    assert_int_equal(fth_device_quantize(dev, "int4"), FTH_USAGE);
+    assert_non_null(strstr(fth_error_message(), "--quantize int4: must be none or int8"));
+    assert_int_equal(fth_device_quantize(dev, "int8"), FTH_USAGE);
+    assert_non_null(strstr(fth_error_message(), "device ref cannot"));
+    fth_device_close(dev);
+}
+
 /* ---- one row on the host ---- */
 
 /* Sums of numbers far from 0, and of more than are summed up in floats. */
@@ -300,6 +312,7 @@ int main(void) {
         cmocka_unit_test(on_ref),
         cmocka_unit_test(on_cpu),
         cmocka_unit_test(on_cuda),
+        cmocka_unit_test(quantizing_is_refused),
         cmocka_unit_test(sums_of_exponentials),
         cmocka_unit_test(means_of_probabilities),
     };

@@ -235,8 +235,8 @@ grep -q 'unigram' err || fail "a run that learns nothing is not reported: $(cat 
 expect 3 $train --save-dir wrecked --lr 1e4 --warmup-updates 0
 grep -q 'the final nll .* is more than twice that of the first update' err || fail "a wrecked run: $(cat err)"
 expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de --tokenizer data/tokenizer.model --out blind
-refuses 2 "--patience 2: needs validations, and blind has no split 'valid'" \
-    "$fathom" train blind --config whole/config.yaml --save-dir bad --patience 2
+refuses 2 "--patience 1: needs validations, and blind has no split 'valid'" \
+    "$fathom" train blind --config whole/config.yaml --save-dir bad --patience 1
 expect 3 "$fathom" train blind --config whole/config.yaml --save-dir wrecked-blind --lr 1e4 --warmup-updates 0
 grep -q 'more than twice' wrecked-blind/diverged.json || fail "a wrecked run without validation has no report"
 expect 3 $train --save-dir sudden --lr 1e38 --warmup-updates 0

@@ -22,11 +22,13 @@ torch.set_float32_matmul_precision("high")
 
 def arguments():
     p = argparse.ArgumentParser()
-    p.add_argument("--arch", default="encdec", choices=["encdec", "dec"])
+    p.add_argument("--arch", default="encdec", choices=["encdec", "dec", "enc"])
+    p.add_argument("--head", default="masked-token", choices=["masked-token", "class"])
     p.add_argument("--method", default="postln", choices=["postln", "preln"])
     for name, value in [("encoder-layers", 6), ("decoder-layers", 6), ("d-model", 512),
                         ("ffn-dim", 2048), ("heads", 8), ("vocab", 32768),
-                        ("sentence-length", 32), ("max-tokens", 4096), ("updates", 10)]:
+                        ("sentence-length", 32), ("max-tokens", 4096), ("updates", 10),
+                        ("image-size", 0), ("patch", 4), ("classes", 10)]:
         p.add_argument("--" + name, type=int, default=value)
     p.add_argument("--dropout", type=float, default=0.1)
     p.add_argument("--activation", default="relu", choices=["relu", "gelu"])
@@ -112,6 +114,49 @@ class Model(nn.Module):
                                label_smoothing=0.1)
 
 
+class Encoder(nn.Module):
+    """Masked words (targets in 15 % of the rows, logits for those alone), or classes of pictures."""
+
+    def __init__(self, a):
+        super().__init__()
+        self.a, d = a, a.d_model
+        make = (lambda layer: layer) if a.eager else torch.compile
+        self.layers = nn.ModuleList(make(Layer(a, False)) for _ in range(a.encoder_layers))
+        self.final = nn.LayerNorm(d) if a.method == "preln" else None
+        self.positions = nn.Parameter(torch.randn(1, 4096, d) * 0.02)
+        if a.image_size:
+            self.patches = nn.Linear(3 * a.patch ** 2, d)
+            self.cls = nn.Parameter(torch.randn(1, 1, d) * 0.02)
+        else:
+            self.embed = nn.Embedding(a.vocab, d)
+            nn.init.normal_(self.embed.weight, std=d ** -0.5)
+        self.dense = nn.Linear(d, d)
+        if a.head == "class":
+            self.out = nn.Linear(d, a.classes)
+        else:
+            self.norm, self.bias = nn.LayerNorm(d), nn.Parameter(torch.zeros(a.vocab))
+
+    def rows(self, x):
+        if not self.a.image_size:
+            return self.embed(x) * math.sqrt(self.a.d_model)
+        return torch.cat([self.cls.expand(len(x), -1, -1), self.patches(x)], 1)
+
+    def forward(self, x, target, picked):
+        x = self.rows(x)
+        x = F.dropout(x + self.positions[:, : x.shape[1]], self.a.dropout, self.training)
+        for layer in self.layers:
+            x = layer(x, None, None, None)
+        x = self.final(x) if self.final else x
+        if self.a.head == "class":
+            h = F.dropout(x[:, 0], self.a.dropout, self.training)
+            h = F.dropout(torch.tanh(self.dense(h)), self.a.dropout, self.training)
+            logits = self.out(h)
+        else:
+            h = self.norm(F.gelu(self.dense(x.flatten(0, 1)[picked])))
+            logits = F.linear(h, self.embed.weight, self.bias.to(h.dtype))
+        return F.cross_entropy(logits.float(), target, label_smoothing=0.1)
+
+
 def ids(a, sentences, length):
     return torch.randint(4, a.vocab, (sentences, length), device="cuda")
 
@@ -151,6 +196,23 @@ def fixed_steps(a, model, optimizer):
     return [step] * a.updates, [tgt.numel() + (src.numel() if src is not None else 0)] * a.updates
 
 
+def encoder_steps(a, model, optimizer):
+    """Patches come cut; the rows with a target come as a list, as in fathom's batches."""
+    patches = (a.image_size // a.patch) ** 2
+    length = patches + 1 if a.image_size else a.sentence_length
+    n = a.max_tokens // length
+    rows = torch.arange(n * length, device="cuda")
+    picked = rows[rows % 20 < 3] if a.head == "masked-token" else None
+    if a.image_size:
+        x = torch.randn(n, patches, 3 * a.patch ** 2, device="cuda")
+    else:
+        x = ids(a, n, length)
+    classes = a.classes if a.head == "class" else a.vocab
+    target = torch.randint(0, classes, (n if picked is None else len(picked),), device="cuda")
+    step = Step(a, model, optimizer, (x, target, picked))
+    return [step] * a.updates, [n * length] * a.updates
+
+
 def padded_steps(a, model, optimizer):
     """Batches of real lengths, sorted and padded; a length is rounded up to 8 so that graphs repeat."""
     pairs = sorted(tuple(map(int, line.split())) for line in open(a.lengths))
@@ -183,10 +245,11 @@ def main():
     a = arguments()
     torch.zeros(1, device="cuda")
     before = torch.cuda.mem_get_info()[0]
-    model = Model(a).cuda().train()
+    model = (Encoder if a.arch == "enc" else Model)(a).cuda().train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True,
                                   capturable=not a.eager)
-    steps, tokens = (padded_steps if a.lengths else fixed_steps)(a, model, optimizer)
+    make = encoder_steps if a.arch == "enc" else padded_steps if a.lengths else fixed_steps
+    steps, tokens = make(a, model, optimizer)
     for step in steps[:2]:
         step()
     torch.cuda.synchronize()

@@ -18,6 +18,10 @@ static void list(void) {
            "methods ID\" "
            "explains one, with its options.\n",
            FTH_DEFAULT_METHOD);
+    printf("Every method goes with every front and head. An encoder (--arch enc) has the heads");
+    for (int head = FTH_HEAD_NEXT_TOKEN + 1; fth_head_name((fth_head_id)head); head++)
+        printf(" %s", fth_head_name((fth_head_id)head));
+    printf(", on text and on pictures.\n");
 }
 
 static void explain(const fth_method *m) {

@@ -6,7 +6,9 @@
 
 #include "backend/device/device.h"
 #include "base/cores.h"
+#include "base/launcher.h"
 #include "base/log.h"
+#include "cli/devices.h"
 #include "cli/self_start.h"
 #include "cli/train_options.h"
 #include "cli/model_path.h"
@@ -24,14 +26,15 @@ static fth_err draw_failure(const char *run, fth_log *log) {
     return err;
 }
 
-static fth_err train(fth_run_spec *spec, const fth_device_options *d, bool quiet) {
+static fth_err train(fth_run_spec *spec, const char *name, const fth_device_options *d,
+                     bool quiet) {
     fth_log log;
     fth_device *device = NULL;
     fth_run_result result;
     const bool first = fth_rank(spec->ranks) == 0;
     fth_log_init(&log, stderr, quiet);
     FTH_TRY(fth_ranks_agree(spec->ranks,
-                            fth_device_open(d->device, d->precision, (int)d->threads, &device)));
+                            fth_device_open(name, d->precision, (int)d->threads, &device)));
     fth_err err = fth_run(spec, device, first ? &log : NULL, &result);
     fth_device_close(device);
     if (!first) return err;
@@ -61,11 +64,14 @@ static fth_err settle_update_freq(fth_run_options *o, fth_ranks *ranks) {
     return FTH_OK;
 }
 
-/* --ranks where nobody has started them: this process becomes their launcher. Where somebody has, the numbers must be
- * the same. */
-static fth_err start_ranks(const fth_run_options *o, int argc, char **argv) {
+/* --ranks and --devices where nobody has started them: this process becomes their launcher. Where somebody has, the
+ * numbers must be the same. */
+static fth_err start_ranks(fth_run_options *o, int argc, char **argv) {
+    int devices = 0;
+    FTH_TRY(fth_devices_count(o->train.devices, &devices));
+    if (o->train.ranks == 0 && devices > 0) o->train.ranks = devices;
     const int64_t ranks = o->train.ranks;
-    if (ranks <= 1 || fth_ranks_launched()) return FTH_OK;
+    if (ranks <= 1 || fth_launched()) return FTH_OK;
     const int cores = fth_cores_usable().cores;
     const int64_t threads = o->device.threads > 0 ? 0 : cores > ranks ? cores / ranks : 1;
     return fth_self_start("train", ranks, threads, argc, argv);
@@ -85,14 +91,18 @@ static fth_err train_from_options(const char *data, fth_run_options *o, fth_aren
     fth_err err = fth_ranks_agree(ranks, check_ranks(ranks, o->train.ranks));
     if (err == FTH_OK) err = settle_update_freq(o, ranks);
     if (err == FTH_OK) err = fth_ranks_agree(ranks, fth_run_spec_from_options(o, &spec));
-    fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks"); /* a run is not of so many */
+    fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks"); /* a run is not of so many ... */
+    const char *devices = o->train.devices;
+    o->train.devices = ""; /* ... nor of these */
     if (err == FTH_OK) err = fth_options_dump(o->groups, FTH_RUN_GROUPS, &yaml);
     if (err == FTH_OK) err = fth_model_path(&spec.restore_file, arena);
     if (err == FTH_OK) {
         spec.data = data;
         spec.ranks = ranks;
         spec.yaml = yaml.text;
-        err = train(&spec, &o->device, o->train.quiet);
+        const char *device = o->device.device;
+        fth_devices_choose(devices, fth_rank(ranks), &device);
+        err = train(&spec, device, &o->device, o->train.quiet);
     }
     fth_str_fini(&yaml);
     fth_ranks_close(ranks, err);

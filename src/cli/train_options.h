@@ -41,6 +41,8 @@
     X(I64, ranks, "", FTH_RANGE(1, 65536),                                                         \
       "processes on this machine that train together, started by mpirun (doc/clusters.md); "       \
       "default: one, or those that mpirun or srun has started")                                    \
+    X(STR, devices, "", FTH_SHOWN_AS("LIST"),                                                      \
+      "where ranks compute, one after the other, as cuda:0,cuda:1; starts as many ranks")          \
     X(F64, rank_timeout, "20", FTH_ABOVE(0),                                                       \
       "seconds after which a rank that is silent is lost, and the others end")                     \
     X(BOOL, strict, "false", FTH_ANY, "a sentence that does not fit a batch is an error")          \

@@ -63,12 +63,6 @@ typedef struct search {
     fth_candidate *scratch; /* [vocab] of sampling */
 } search;
 
-int32_t fth_search_max_len(const fth_search_spec *spec, int32_t source_length) {
-    double most = floor(spec->max_len_a * source_length + (double)spec->max_len_b);
-    double limit = spec->max_positions - 1;
-    return (int32_t)fmax(1, fmin(most, limit));
-}
-
 void fth_search_result_fini(fth_search_result *r) {
     fth_arena_fini(&r->arena);
     *r = (fth_search_result){0};
@@ -122,13 +116,6 @@ static int by_score(const void *a, const void *b) {
 }
 
 /* ---- the words of one row ---- */
-
-int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab) {
-    const int32_t struck = 4; /* begin, pad, end, unknown word */
-    const int32_t k = 2 * spec->beam + struck;
-    const bool all = spec->sampling || n_steppers > 1 || spec->unkpen < 0 || spec->constrained;
-    return all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB ? 0 : k;
-}
 
 /* What must come next, -1: nothing must. */
 static int32_t forced_word(const search *s, const sentence *x, int32_t last) {
@@ -211,27 +198,28 @@ static void take_off(search *s, int32_t word, float penalty) {
 }
 
 /* Forbids every token that would end an n-gram which the hypothesis has already. */
-static void forbid_repeats(search *s, int32_t last) {
+static fth_err forbid_repeats(search *s, int32_t last) {
     int n = s->spec->no_repeat_ngram, depth = s->nodes[last].depth;
-    if (n < 1 || depth < n) return;
+    if (n < 1 || depth < n) return FTH_OK;
     int32_t *tokens = malloc(sizeof *tokens * (size_t)depth);
-    if (!tokens) return;
+    if (!tokens) return no_memory();
     for (int32_t at = last; s->nodes[at].parent >= 0; at = s->nodes[at].parent)
         tokens[s->nodes[at].depth - 1] = s->nodes[at].token;
     for (int i = 0; i + n <= depth; i++)
         if (memcmp(tokens + i, tokens + depth - n + 1, sizeof *tokens * (size_t)(n - 1)) == 0)
             take_off(s, tokens[i + n - 1], INFINITY);
     free(tokens);
+    return FTH_OK;
 }
 
 /* What may come next, by the rules of the search, where nothing is forced. */
-static void apply_rules(search *s, int32_t last) {
+static fth_err apply_rules(search *s, int32_t last) {
     const fth_search_spec *o = s->spec;
     take_off(s, o->pad, INFINITY);
     take_off(s, o->bos, INFINITY);
     take_off(s, o->unk, (float)o->unkpen);
     if (s->nodes[last].depth < o->min_len) take_off(s, o->eos, INFINITY);
-    forbid_repeats(s, last);
+    return forbid_repeats(s, last);
 }
 
 /* Whether the `wanted` best that the rules leave are in the list: so many of it are as the device
@@ -250,11 +238,11 @@ static fth_err row_words(search *s, const sentence *x, live l, int32_t wanted) {
     if (s->best.k > 0) {
         FTH_TRY(list_row(s, l.row, forced));
         if (forced >= 0) return FTH_OK;
-        apply_rules(s, l.node);
+        FTH_TRY(apply_rules(s, l.node));
         if (list_suffices(s, wanted)) return FTH_OK;
     }
     FTH_TRY(whole_row(s, l.row, forced));
-    if (forced < 0) apply_rules(s, l.node);
+    if (forced < 0) FTH_TRY(apply_rules(s, l.node));
     if (forced < 0 && l.met < x->constraint.n) take_off(s, s->spec->eos, INFINITY);
     return FTH_OK;
 }

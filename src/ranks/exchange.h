@@ -19,16 +19,17 @@ struct fth_exchange {
     /* Adds the arenas `grad` [n] of the first `addends` ranks, in their order, to `sum` [own slice]; fresh: the sum
      * begins with the first of them. Every rank calls it, those without an addend too. */
     fth_err (*reduce)(fth_exchange *x, const void *grad, int addends, bool fresh, void *sum);
-    /* Every rank's slice of an arena [n] of elements of so many bytes comes to all. */
-    fth_err (*gather)(fth_exchange *x, void *arena, size_t element);
+    /* Every rank's slice of an arena [n] comes to all. */
+    fth_err (*gather)(fth_exchange *x, void *arena);
     /* Bytes on the device. */
     int64_t bytes;
     void (*free)(fth_exchange *x);
 };
 
-/* The best one that there is for arenas of n elements on a device. */
+/* The best one that there is for arenas of n elements of class full on a device. */
 fth_err fth_exchange_new(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out);
 fth_err fth_exchange_mpi(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out);
+fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out);
 void fth_exchange_free(fth_exchange *x);
 
 #endif

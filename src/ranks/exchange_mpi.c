@@ -125,7 +125,8 @@ static fth_err reduce(fth_exchange *base, const void *grad, int addends, bool fr
 /* ---- gathering ---- */
 
 /* Each rank sends its slice to all, piece by piece. */
-static fth_err gather_on_host(mpi_exchange *x, char *arena, size_t element) {
+static fth_err gather_on_host(mpi_exchange *x, char *arena) {
+    const size_t element = x->size;
     fth_ranks *ranks = x->base.ranks;
     const int count = ranks->count;
     const int64_t piece = x->chunk * count;
@@ -152,18 +153,18 @@ static fth_err gather_on_host(mpi_exchange *x, char *arena, size_t element) {
     return FTH_OK;
 }
 
-static fth_err gather(fth_exchange *base, void *arena, size_t element) {
+static fth_err gather(fth_exchange *base, void *arena) {
     mpi_exchange *x = (mpi_exchange *)base;
     fth_device *dev = base->device;
-    if (dev->backend->on_host) return gather_on_host(x, arena, element);
+    if (dev->backend->on_host) return gather_on_host(x, arena);
     if (!x->whole) x->whole = malloc((size_t)base->n * x->size);
     if (!x->whole) return fth_fail(FTH_NO_MEMORY, "no memory for an exchange");
     const fth_slice mine = slice_of(x, base->ranks->rank);
-    const size_t at = (size_t)mine.begin * element;
+    const size_t at = (size_t)mine.begin * x->size;
     FTH_TRY(dev->backend->download(dev, x->whole + at, (char *)arena + at,
-                                   (mine.end - mine.begin) * (int64_t)element));
-    FTH_TRY(gather_on_host(x, x->whole, element));
-    return dev->backend->upload(dev, arena, x->whole, base->n * (int64_t)element);
+                                   (mine.end - mine.begin) * (int64_t)x->size));
+    FTH_TRY(gather_on_host(x, x->whole));
+    return dev->backend->upload(dev, arena, x->whole, base->n * (int64_t)x->size);
 }
 
 /* ---- making ---- */
@@ -219,12 +220,4 @@ fth_err fth_exchange_mpi(fth_ranks *ranks, fth_device *dev, int64_t n, fth_excha
     }
     *out = &x->base;
     return FTH_OK;
-}
-
-fth_err fth_exchange_new(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out) {
-    return fth_exchange_mpi(ranks, dev, n, out);
-}
-
-void fth_exchange_free(fth_exchange *x) {
-    if (x) x->free(x);
 }

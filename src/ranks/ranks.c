@@ -6,34 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/launcher.h"
 #include "ranks/slice.h"
 #include "ranks/transfers.h"
-
-/* ---- launchers ---- */
-
-/* What Open MPI, MPICH and its kin, and srun say to a process about its number. */
-static const struct launcher {
-    const char *rank, *count;
-} launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                 {"PMI_RANK", "PMI_SIZE"},
-                 {"PMIX_RANK", NULL}};
-
-static const struct launcher *launcher_of(void) {
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-        if (getenv(launchers[i].rank)) return &launchers[i];
-    return NULL;
-}
-
-bool fth_ranks_launched(void) {
-    const struct launcher *l = launcher_of();
-    const char *count = l && l->count ? getenv(l->count) : NULL;
-    return l && (!count || atoi(count) > 1);
-}
-
-int fth_ranks_launched_as(void) {
-    const struct launcher *l = launcher_of();
-    return l ? atoi(getenv(l->rank)) : 0;
-}
 
 /* ---- opening and closing ---- */
 
@@ -75,7 +50,7 @@ static fth_err exchange_cards(fth_ranks *r, double timeout) {
 
 fth_err fth_ranks_open(double timeout, fth_ranks **out) {
     *out = NULL;
-    if (!fth_ranks_launched()) return FTH_OK;
+    if (!fth_launched()) return FTH_OK;
     fth_wire *wire = NULL;
     FTH_TRY(fth_wire_open(&wire));
     if (!wire) return FTH_OK;

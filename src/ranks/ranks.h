@@ -14,11 +14,6 @@
 
 typedef struct fth_ranks fth_ranks;
 
-/* Whether a launcher has started this process as one of several, by what it put into the environment; and which
- * one, 0 when it is alone. */
-bool fth_ranks_launched(void);
-int fth_ranks_launched_as(void);
-
 /* Joins the others. timeout: seconds after which a rank that is silent is lost. *out is NULL for a process that is
  * alone. */
 fth_err fth_ranks_open(double timeout, fth_ranks **out);

@@ -200,6 +200,7 @@ static fth_err open_programs(run *r, int64_t budget) {
                              .ranks = s->ranks,
                              .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq,
                                                                      fth_rank_count(s->ranks))};
+    fth_run_encoder_room(&r->items, &r->model.config, block_of(s, &r->items.train), &size);
     FTH_TRY(fth_trainer_init(&r->trainer, &r->model, r->device, &s->recipe, &size));
     if (s->telemetry > 0) FTH_TRY(fth_telemetry_new(&r->trainer, &size, &r->telemetry));
     if (!r->valid) return FTH_OK;
@@ -520,6 +521,7 @@ static fth_err log_start(run *r) {
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
     fth_ranks_log_start(line, r->spec->ranks);
+    if (r->trainer.exchange) fth_run_log_text(line, "exchange", r->trainer.exchange->name);
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;
     fth_log_info(r->log, "%s, %d encoder and %d decoder layers, width %d: %.2f M parameters",

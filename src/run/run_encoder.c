@@ -1,6 +1,7 @@
 /* run_encoder.c: front and head by the data set; masks, changes of pictures. */
 #include "run/run_encoder.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "text/tokenizer.h"
@@ -101,6 +102,23 @@ fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const
     if (data->images && (e->crop || e->flip || e->erase > 0))
         items->train.augment = &items->augment;
     return FTH_OK;
+}
+
+/* Pictures are all of one size. Of text cut into blocks, of which the last of a text alone is shorter, the
+ * share of every block may be rounded up; whole words can be longer than what was left to choose. */
+void fth_run_encoder_room(const fth_run_items *items, const fth_config *c, int64_t block,
+                          fth_trainer_spec *size) {
+    const int64_t rows = size->src_tokens, patches = fth_config_patches(c);
+    if (patches > 0) {
+        const int64_t pictures = rows / (patches + fth_config_has_cls(c));
+        size->sentences = pictures;
+        size->numbers = pictures * patches;
+        if (items->train.masked > 0)
+            size->picked = pictures * llrint(items->train.masked * (double)patches);
+    } else if (items->train.masking && block > 0 && items->masking.unit != FTH_MASK_WORDS) {
+        const int64_t most = (int64_t)ceil(items->masking.share * (double)rows) + rows / block + 2;
+        size->picked = most < rows ? most : rows;
+    }
 }
 
 void fth_run_items_fini(fth_run_items *items) {

@@ -121,32 +121,38 @@ static int walk_children(charmap *c, uint32_t base) {
     return 1;
 }
 
+static fth_err not_sound(void) {
+    return fth_fail(FTH_BAD_INPUT, "damaged SentencePiece model: its normaliser");
+}
+
 /* Content: length of the trie in bytes (u32), the trie, the pool (NUL-terminated strings). */
-static int charmap_sound(bytes b, fth_spm_facts *facts) {
-    if (b.left == 0) return 1;
-    if (b.left < 4) return 0;
+static fth_err check_charmap(bytes b, fth_spm_facts *facts) {
+    if (b.left == 0) return FTH_OK;
+    if (b.left < 4) return not_sound();
     uint32_t trie = read_u32(b.at);
-    if (trie > b.left - 4 || trie < 4 || trie % 4) return 0;
+    if (trie > b.left - 4 || trie < 4 || trie % 4) return not_sound();
     charmap c = {.units = b.at + 4, .n_units = trie / 4, .pool = b.left - 4 - trie};
-    if (c.pool == 0 || b.at[b.left - 1] != 0) return 0;
+    if (c.pool == 0 || b.at[b.left - 1] != 0) return not_sound();
     c.stack = malloc(sizeof *c.stack * c.n_units);
     c.seen = calloc(c.n_units, 1);
     c.root = unit_distance(read_u32(c.units));
-    int sound = c.stack && c.seen && visit(&c, c.root);
+    const int there = c.stack && c.seen;
+    int sound = there && visit(&c, c.root);
     while (sound && c.n_stack) sound = walk_children(&c, c.stack[--c.n_stack]);
     free(c.stack);
     free(c.seen);
     if (c.over_spaces) facts->by_words = 0;
-    return sound;
+    if (!there) return fth_fail(FTH_NO_MEMORY, "no memory to check a SentencePiece model");
+    return sound ? FTH_OK : not_sound();
 }
 
-static int normalizer_sound(bytes b, fth_spm_facts *facts) {
+static fth_err check_normalizer(bytes b, fth_spm_facts *facts) {
     field f;
     while (b.left) {
-        if (!read_field(&b, &f)) return 0;
+        if (!read_field(&b, &f)) return not_sound();
         switch (f.number) {
         case NORMALIZER_CHARMAP:
-            if (!charmap_sound(f.content, facts)) return 0;
+            FTH_TRY(check_charmap(f.content, facts));
             if (f.content.left) facts->has_charmap = 1;
             break;
         case NORMALIZER_DUMMY_PREFIX:
@@ -157,7 +163,7 @@ static int normalizer_sound(bytes b, fth_spm_facts *facts) {
         default: break;
         }
     }
-    return 1;
+    return FTH_OK;
 }
 
 static int trainer_facts(bytes b, fth_spm_facts *facts) {
@@ -183,9 +189,8 @@ fth_err fth_spm_check(const void *data, size_t size, fth_spm_facts *facts) {
         pieces += f.number == MODEL_PIECES;
         if (f.number == MODEL_TRAINER && !trainer_facts(f.content, facts))
             return fth_fail(FTH_BAD_INPUT, "damaged SentencePiece model: its trainer part");
-        if ((f.number == MODEL_NORMALIZER || f.number == MODEL_DENORMALIZER) &&
-            !normalizer_sound(f.content, facts))
-            return fth_fail(FTH_BAD_INPUT, "damaged SentencePiece model: its normaliser");
+        if (f.number == MODEL_NORMALIZER || f.number == MODEL_DENORMALIZER)
+            FTH_TRY(check_normalizer(f.content, facts));
     }
     if (!pieces) return fth_fail(FTH_BAD_INPUT, "not a SentencePiece model: it has no pieces");
     return FTH_OK;

@@ -309,9 +309,8 @@ fth_arenas fth_trainer_own(const fth_trainer *t) {
 static fth_err spread_weights(fth_trainer *t, int64_t update) {
     if (!t->exchange) return FTH_OK;
     fth_ranks_doing(t->exchange->ranks, update, "exchanging weights");
-    const bool copy = t->arenas.weights != t->arenas.master;
-    return t->exchange->gather(t->exchange, t->arenas.weights,
-                               fth_dtype_size(copy ? t->device->real : t->device->full));
+    FTH_TRY(t->exchange->gather(t->exchange, t->arenas.master));
+    return t->device->backend->refresh_weights(t->device, &t->arenas);
 }
 
 static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {

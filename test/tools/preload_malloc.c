@@ -65,7 +65,9 @@ __attribute__((constructor)) static void start(void) {
     if (at) fail_at = atol(at);
     stay = getenv("FATHOM_MALLOC_STAY") != NULL;
     if (sites) sites_fd = open(sites, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    counting = at || sites;
+    const bool of_fathom =
+        strncmp(program_invocation_short_name, "fathom", 6) == 0; /* not of its gnuplot */
+    counting = of_fathom && (at || sites);
 }
 
 void *malloc(size_t size) {

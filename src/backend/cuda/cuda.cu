@@ -4,6 +4,11 @@
 
 #include <stdlib.h>
 
+extern "C" {
+#include "backend/stream.h"
+#include "base/launcher.h"
+}
+
 fth_err fth_cuda_failed(cudaError_t err, const char *what) {
     return fth_fail(err == cudaErrorMemoryAllocation ? FTH_NO_MEMORY : FTH_FAILED, "CUDA: %s: %s",
                     what, cudaGetErrorString(err));
@@ -40,7 +45,7 @@ static fth_cuda *gpu_of(fth_device *dev) {
 
 /* ---- opening ---- */
 
-/* The first GPU, or why it cannot be used. */
+/* The first GPU, or why it cannot be used; processes that a launcher has started here take them in turn. */
 static fth_err find_gpu(cudaDeviceProp *props) {
     int count = 0;
     const cudaError_t err = cudaGetDeviceCount(&count);
@@ -49,8 +54,9 @@ static fth_err find_gpu(cudaDeviceProp *props) {
         return fth_fail(FTH_USAGE, "--device cuda: no NVIDIA GPU can be used here (%s)",
                         err == cudaSuccess ? "none found" : cudaGetErrorString(err));
     }
-    CUDA_TRY(cudaSetDevice(0), "choosing GPU 0");
-    CUDA_TRY(cudaGetDeviceProperties(props, 0), "asking for the properties of GPU 0");
+    const int mine = fth_launched_here() % count;
+    CUDA_TRY(cudaSetDevice(mine), "choosing a GPU");
+    CUDA_TRY(cudaGetDeviceProperties(props, mine), "asking for the properties of a GPU");
     if (props->major < 8)
         return fth_fail(FTH_USAGE,
                         "--device cuda: %s has compute capability %d.%d, must be 8.0 or newer",
@@ -225,4 +231,9 @@ static fth_backend make_table(void) {
 extern "C" const fth_backend *fth_backend_cuda(void) {
     static const fth_backend table = make_table();
     return &table;
+}
+
+extern "C" void *fth_gpu_stream(const fth_device *dev) {
+    if (dev->backend != fth_backend_cuda()) return nullptr;
+    return reinterpret_cast<const fth_cuda *>(dev)->stream;
 }

@@ -2,10 +2,16 @@
 
 #include <string.h>
 
+#include "backend/stream.h"
 #include "base/cores.h"
 
 #ifndef FATHOM_HAS_CUDA
 const fth_backend *fth_backend_cuda(void) {
+    return NULL;
+}
+
+void *fth_gpu_stream(const fth_device *dev) {
+    (void)dev;
     return NULL;
 }
 #endif

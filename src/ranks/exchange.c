@@ -1,0 +1,16 @@
+#include "ranks/exchange.h"
+
+#include "backend/stream.h"
+
+/* NCCL where all ranks have it and a device with a stream; else through the host. */
+fth_err fth_exchange_new(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out) {
+    if (fth_gpu_stream(dev)) {
+        FTH_TRY(fth_exchange_nccl(ranks, dev, n, out));
+        if (*out) return FTH_OK;
+    }
+    return fth_exchange_mpi(ranks, dev, n, out);
+}
+
+void fth_exchange_free(fth_exchange *x) {
+    if (x) x->free(x);
+}
