@@ -1,5 +1,5 @@
-/* close.h: one meaning of "close" for all tests. A NaN is close to nothing, not even to a NaN (cmocka's
- * assert_float_equal takes it for close to everything). */
+/* close.h: one meaning of "close" for all tests. A NaN is close to nothing, not even to a NaN
+ * (cmocka's assert_float_equal takes it for close to everything). */
 #ifndef FTH_TEST_CLOSE_H
 #define FTH_TEST_CLOSE_H
 

@@ -1,5 +1,5 @@
-/* gpu.h: whether there is a GPU to test. Where there is none, a line says why; with FATHOM_NEED_GPU in the
- * environment, as make test-cuda has it, the program then fails. */
+/* gpu.h: whether there is a GPU to test. Where there is none, a line says why; with FATHOM_NEED_GPU
+ * in the environment, as make test-cuda has it, the program then fails. */
 #ifndef FTH_TEST_GPU_H
 #define FTH_TEST_GPU_H
 

@@ -18,8 +18,8 @@ typedef struct model_case {
 fth_config model_case_config(const char *method, fth_arch arch);
 void model_case_option(fth_config *c, const char *key, const char *text, double number);
 
-/* Fresh parameters by seed, moved by `noise` from their start so that every path counts. device: "ref",
- * "cpu", or "cpu-bf16", which is cpu in that precision. */
+/* Fresh parameters by seed, moved by `noise` from their start so that every path counts. device:
+ * "ref", "cpu", or "cpu-bf16", which is cpu in that precision. */
 void model_case_init(model_case *m, const fth_config *c, const char *device, int threads,
                      double noise, int64_t memory_budget);
 void model_case_fini(model_case *m);

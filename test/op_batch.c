@@ -35,8 +35,8 @@ fth_err fth_trial_side(fth_trial *t, const int *lengths, fth_packed_side *side) 
     return FTH_OK;
 }
 
-/* Rows of numbers for the source: one for each row, or for all but the first of each sentence, whose place a
- * class token has; every third is hidden. */
+/* Rows of numbers for the source: one for each row, or for all but the first of each sentence,
+ * whose place a class token has; every third is hidden. */
 fth_err fth_trial_numbers(fth_trial *t, int32_t width, bool cls) {
     const fth_packed_side *src = &t->batch.side[FTH_SRC];
     const int32_t n = t->from->shape->n_sent, rows = src->rows - (cls ? n : 0);
@@ -53,8 +53,8 @@ fth_err fth_trial_numbers(fth_trial *t, int32_t width, bool cls) {
     return FTH_OK;
 }
 
-/* What heads read: the rows of the source that have a target, and classes and values of sentences; the
- * second sentence has no class. */
+/* What heads read: the rows of the source that have a target, and classes and values of sentences;
+ * the second sentence has no class. */
 fth_err fth_trial_lists(fth_trial *t) {
     const fth_shape *s = t->from->shape;
     const fth_packed_side *src = &t->batch.side[FTH_SRC];

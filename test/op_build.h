@@ -1,6 +1,6 @@
-/* op_build.h: builders of cases. A builder makes the forward operation, a random upstream gradient and the
- * backward operations by the same rules as autodiff, but by hand: what it says is the contract of op.h.
- * op_cases.c has the table of what is built. */
+/* op_build.h: builders of cases. A builder makes the forward operation, a random upstream gradient
+ * and the backward operations by the same rules as autodiff, but by hand: what it says is the
+ * contract of op.h. op_cases.c has the table of what is built. */
 #ifndef FTH_TEST_OP_BUILD_H
 #define FTH_TEST_OP_BUILD_H
 

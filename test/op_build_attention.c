@@ -1,4 +1,5 @@
-/* op_build_attention.c: cases of op_build.h: attention, with histories, of a product and looked at. */
+/* op_build_attention.c: cases of op_build.h: attention, with histories, of a product and looked
+ * at. */
 #include <math.h>
 
 #include "op_build.h"
@@ -74,8 +75,8 @@ void fth_case_attention(fth_trial *t, const fth_variant *v, const fth_shape *s) 
     attend(t, v, s, qkv, places);
 }
 
-/* Queries, keys and values are columns of one product, as in a model: attention's backward may sum up the
- * gradient of its bias. */
+/* Queries, keys and values are columns of one product, as in a model: attention's backward may sum
+ * up the gradient of its bias. */
 void fth_case_attention_of_product(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL), qkv[3], places[3];
     fth_val all =

@@ -94,8 +94,8 @@ void fth_case_norm(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     join_backward(t, 0, FTH_KIND_norm_bwd, fth_trial_upstream(t, y), dx);
 }
 
-/* A join between two products, as in a model: a device may join the first with it, and in the backward the
- * second. */
+/* A join between two products, as in a model: a device may join the first with it, and in the
+ * backward the second. */
 void fth_case_joined(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_val x = fth_trial_input(t, rows_on(v), s->inner, FTH_REAL);
     fth_val skip = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);

@@ -118,8 +118,8 @@ fth_val fth_case_product(fth_trial *t, fth_val x, fth_val w, fth_val b) {
     return fth_trial_output(t, op, LINEAR_Y, x, (int)t->graph.value[w].rows, FTH_REAL);
 }
 
-/* A feed-forward network: the slope of ReLU, and the bias before it, belong to the second product's backward
- * where a device can. */
+/* A feed-forward network: the slope of ReLU, and the bias before it, belong to the second product's
+ * backward where a device can. */
 void fth_case_feed_forward(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_val x = fth_trial_input(t, rows_on(v), s->width, FTH_REAL);
     fth_val w = matrix(t, s->inner, s->width), second = matrix(t, s->width, s->inner);

@@ -1,4 +1,5 @@
-/* op_build_rest.c: cases of op_build.h: what is done to single numbers, the loss, updates and telemetry. */
+/* op_build_rest.c: cases of op_build.h: what is done to single numbers, the loss, updates and
+ * telemetry. */
 #include <math.h>
 
 #include "op_build.h"

@@ -348,9 +348,9 @@ void fth_trial_round(fth_trial *t, const fth_device *dev) {
     }
 }
 
-/* What errors of a value are measured against besides its numbers of ref, whose sums may cancel, as a part of
- * the trial's size. The gradients of queries and keys are 0 where there is one key: a device that keeps the
- * output of attention rounded finds what the rounding leaves of them. */
+/* What errors of a value are measured against besides its numbers of ref, whose sums may cancel, as
+ * a part of the trial's size. The gradients of queries and keys are 0 where there is one key: a
+ * device that keeps the output of attention rounded finds what the rounding leaves of them. */
 static double least_size(const fth_trial *t, double largest) {
     const bool one_key = t->from->shape->src[0] == 1 && strncmp(t->from->name, "attention", 9) == 0;
     return (one_key && largest < 1e-9 * t->size ? 0.1 : 1e-3) * t->size;
@@ -440,8 +440,8 @@ static bool adds_to_gradients(const fth_trial *t, const fth_op *op) {
     return false;
 }
 
-/* Sanitizers see in a second run what they saw in the first: the same bits again, and sums that grow
- * twice, are left to the build that they slow down less. */
+/* Sanitizers see in a second run what they saw in the first: the same bits again, and sums that
+ * grow twice, are left to the build that they slow down less. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { SECOND_RUNS = false };
 #else

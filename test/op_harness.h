@@ -113,8 +113,8 @@ void fth_spare_fini(fth_device *dev, fth_spare *s);
 fth_err fth_harness_run(fth_device *dev, const fth_trial *t, int32_t index, int runs, fth_tail tail,
                         fth_arena *arena, double **result);
 
-/* Runs all operations of the trial as one program, `runs` times; for devices that run programs themselves.
- * Values that the program writes are NaN before; result as above. */
+/* Runs all operations of the trial as one program, `runs` times; for devices that run programs
+ * themselves. Values that the program writes are NaN before; result as above. */
 fth_err fth_harness_run_together(fth_device *dev, const fth_trial *t, int runs, fth_arena *arena,
                                  double **result);
 

@@ -1,5 +1,5 @@
-/* place.h: a fresh folder for each test of a group, and a file in it: set-up and tear-down for cmocka. Included after
- * PLACE_FILE is defined, the name of that file. */
+/* place.h: a fresh folder for each test of a group, and a file in it: set-up and tear-down for
+ * cmocka. Included after PLACE_FILE is defined, the name of that file. */
 #ifndef FTH_TEST_PLACE_H
 #define FTH_TEST_PLACE_H
 

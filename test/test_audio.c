@@ -1,6 +1,6 @@
 /* links: audio store base */
-/* Filter banks against torchaudio's (golden/audio/make_golden.py), and sound files as they come: stereo, silent,
- * of another rate, cut, empty, too long, none at all. */
+/* Filter banks against torchaudio's (golden/audio/make_golden.py), and sound files as they come:
+ * stereo, silent, of another rate, cut, empty, too long, none at all. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

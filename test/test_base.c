@@ -198,7 +198,8 @@ static void folders_come_and_go(void **state) {
 }
 
 /* What is held goes, what was dropped or was there before stays. */
-/* What a killed process left of a file goes when the file is written again, unless somebody still holds it. */
+/* What a killed process left of a file goes when the file is written again, unless somebody still
+ * holds it. */
 static void abandoned_names_are_swept(void **state) {
     (void)state;
     assert_int_equal(chdir(folder), 0);

@@ -1,6 +1,6 @@
 /* links: base */
-/* How many cores and how much memory a process may use: on machines and in containers as their files in /proc
- * and /sys say. */
+/* How many cores and how much memory a process may use: on machines and in containers as their
+ * files in /proc and /sys say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* links: modelcase */
-/* The paths of the matrix unit (AMX) as they are compiled, on machines that lack the unit too: there each
- * of its instructions raises SIGILL, and a handler does what the instruction would have done, with the
- * checks that the unit makes. The twins in plain C say what the results must be. */
+/* The paths of the matrix unit (AMX) as they are compiled, on machines that lack the unit too:
+ * there each of its instructions raises SIGILL, and a handler does what the instruction would have
+ * done, with the checks that the unit makes. The twins in plain C say what the results must be. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/cpu/bf16.h"
+#include "base/bf16.h"
 #include "backend/cpu/tile/digits.h"
 #include "backend/cpu/tile/pairs.h"
 #include "base/philox.h"
@@ -85,8 +85,8 @@ static int64_t nanoseconds(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* What the other hardware thread of a core does to this one. By the clock: how long a product takes here
- * depends on the machine and on the sanitizers, and this has to be much longer. */
+/* What the other hardware thread of a core does to this one. By the clock: how long a product takes
+ * here depends on the machine and on the sanitizers, and this has to be much longer. */
 static void wait_for_places(int a) {
     const unsigned char *first = unit.tile[a][0];
     if (!crowded || (first[0] | first[1]) == 0) return;
@@ -219,8 +219,8 @@ static void illegal(int signal_, siginfo_t *info, void *context) {
     emulated = 1;
 }
 
-/* Where the unit is, it is used; elsewhere the handler stands in for it. In every test anew, since the
- * library that runs the tests has a handler of its own. */
+/* Where the unit is, it is used; elsewhere the handler stands in for it. In every test anew, since
+ * the library that runs the tests has a handler of its own. */
 static void stand_in(void) {
     const struct sigaction action = {.sa_sigaction = illegal, .sa_flags = SA_SIGINFO};
     static int absent = -1;
@@ -234,7 +234,8 @@ static void count(void *context) {
     ++*(int *)context;
 }
 
-/* Factors of a block, in up to three parts: rows of A, and tiles of B that lie one behind the other. */
+/* Factors of a block, in up to three parts: rows of A, and tiles of B that lie one behind the
+ * other. */
 enum { STEPS = 3, LDA = 32 * STEPS + 8, A_PART = 32 * LDA, B_PART = 1024, LDC = 40 };
 
 /* A row of A times a column of B: all parts that meet (amx.h). */
@@ -244,13 +245,14 @@ static double dot_of(const uint16_t *a, const uint16_t *b, int parts) {
         for (int r = 0; r < parts - q; r++)
             for (int l = 0; l < 32 * STEPS; l++) {
                 const int at = (l / 32 * parts + q) * B_PART + l % 32 / 2 * 32 + l % 2;
-                sum += (double)bf16_to_float(a[r * A_PART + l]) * (double)bf16_to_float(b[at]);
+                sum +=
+                    (double)fth_float_of_bf16(a[r * A_PART + l]) * (double)fth_float_of_bf16(b[at]);
             }
     return sum;
 }
 
-/* Blocks of 32 or 16 rows and columns, their rows and tiles apart from each other; by the twin, the unit,
- * and the unit with few tiles. */
+/* Blocks of 32 or 16 rows and columns, their rows and tiles apart from each other; by the twin, the
+ * unit, and the unit with few tiles. */
 static void try_blocks(int parts) {
     const fth_cpu_pairs_path *paths[] = {fth_cpu_pairs_path_named("plain-amx"),
                                          fth_cpu_pairs_path_named("amx"),
@@ -343,8 +345,8 @@ static void bytes_are_those_of_the_twin(void **state) {
     test_free(panel);
 }
 
-/* Digit r of x meets digit q of w, in sums of their own for each r + q; by the twin and the unit, with many
- * tiles in use and few. */
+/* Digit r of x meets digit q of w, in sums of their own for each r + q; by the twin and the unit,
+ * with many tiles in use and few. */
 static void digits_are_those_of_the_twin(void **state) {
     (void)state;
     stand_in();
@@ -417,8 +419,8 @@ static double distance(const float *a, const float *b, size_t n) {
     return sqrt(difference / norm);
 }
 
-/* The unit itself sums up in another order than the twin: its gradients are compared, not what Adam makes of
- * their signs. */
+/* The unit itself sums up in another order than the twin: its gradients are compared, not what Adam
+ * makes of their signs. */
 static void a_training_is_that_of_the_twin(void **state) {
     (void)state;
     stand_in();

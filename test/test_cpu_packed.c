@@ -1,8 +1,8 @@
 /* links: cpu ref */
-/* Weights that device cpu packs. In 8 bits: every path against sums in plain integers, and linear maps on
- * every instruction set against what their 8-bit numbers say, in double. As panels and in fixed point: linear
- * maps on every instruction set and unit against products in double. And weights of fp32 that become bf16
- * ones. */
+/* Weights that device cpu packs. In 8 bits: every path against sums in plain integers, and linear
+ * maps on every instruction set against what their 8-bit numbers say, in double. As panels and in
+ * fixed point: linear maps on every instruction set and unit against products in double. And
+ * weights of fp32 that become bf16 ones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -329,8 +329,8 @@ static void whole_weights_agree_with_products(void **state) {
 
 /* ---- fixed point ---- */
 
-/* The root of the mean of squares of what a map of floats is wrong by, a row of activations having been
- * changed before. */
+/* The root of the mean of squares of what a map of floats is wrong by, a row of activations having
+ * been changed before. */
 static double error_of(const char *isa, void (*change)(float *row, int64_t k)) {
     enum { M = 9, K = 512, N = 96 };
     map p;
@@ -361,8 +361,8 @@ static void put_one_peak(float *row, int64_t k) {
     row[k / 3] = 100;
 }
 
-/* Fixed point is no less exact than sums of floats; with one activation that is a hundred times the others
- * too. */
+/* Fixed point is no less exact than sums of floats; with one activation that is a hundred times the
+ * others too. */
 static void fixed_point_is_as_exact_as_floats(void **state) {
     (void)state;
     static void (*const changes[])(float *, int64_t) = {NULL, make_tiny, make_huge, put_one_peak};

@@ -1,5 +1,6 @@
 /* links: harness cpu ref */
-/* Products of the cpu device that are larger than the blocks that they are cut into, on every path. */
+/* Products of the cpu device that are larger than the blocks that they are cut into, on every
+ * path. */
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -253,8 +254,8 @@ static void close_product(product *p) {
     p->dev->backend->close(p->dev);
 }
 
-/* The same products from parameters in fp32, which are rounded on the way: theirs are such that nothing is
- * lost, so that the results have the same bits. */
+/* The same products from parameters in fp32, which are rounded on the way: theirs are such that
+ * nothing is lost, so that the results have the same bits. */
 static void try_full_weights(product *p) {
     const int results[] = {P_Y, P_DX};
     const fth_tensor w = p->tensor[P_W];
@@ -303,9 +304,9 @@ static void try_product(const drawn *d, const char *isa, int threads) {
     close_product(&p);
 }
 
-/* Numbers of threads, from and to. Instrumented products are slow: the sanitized run takes one number
- * of threads for each path and precision, and the two largest products only on the last instruction
- * set and on tiles, for which they are there. */
+/* Numbers of threads, from and to. Instrumented products are slow: the sanitized run takes one
+ * number of threads for each path and precision, and the two largest products only on the last
+ * instruction set and on tiles, for which they are there. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { INSTRUMENTED = true, LARGEST_ON_ALL = 100 * 1000 * 1000 }; /* multiplications */
 static const int fp32_threads[] = {3, 3}, unit_threads[] = {2, 2};

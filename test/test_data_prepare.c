@@ -1,5 +1,6 @@
 /* links: data base */
-/* From text to a data set: every kind of input, what is left out, what is refused, bounded memory. */
+/* From text to a data set: every kind of input, what is left out, what is refused, bounded
+ * memory. */
 #include "test_files.h"
 
 #include <dirent.h>
@@ -441,7 +442,8 @@ static long peak_kb(void) {
     return usage.ru_maxrss;
 }
 
-/* Prepares a tenth of the text and then all of it; exits with the MB that the second grew beyond the first. */
+/* Prepares a tenth of the text and then all of it; exits with the MB that the second grew beyond
+ * the first. */
 static void prepare_twice(request *r, int64_t lines) {
     char all[sizeof r->out], tenth[sizeof r->out + 8];
     memcpy(all, r->out, sizeof all);

@@ -157,7 +157,8 @@ static void bad_files_are_named(void **state) {
                   (const char *[]){"folder", NULL});
 }
 
-/* A packed file that ends anywhere, or has any byte wrong, gives an error or text, never a crash. */
+/* A packed file that ends anywhere, or has any byte wrong, gives an error or text, never a
+ * crash. */
 static void damaged_packed_files(void **state) {
     char path[512], out[65536], *data;
     size_t size;

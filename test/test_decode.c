@@ -467,8 +467,8 @@ static void picking(void **state) {
     for (int i = 0; i < 5; i++) assert_close(counts[i] / 1000.0, exp(logp[i]), 0.002);
 }
 
-/* However low the temperature, the best of the words that the rules leave is drawn; where they leave
- * none, that is said. */
+/* However low the temperature, the best of the words that the rules leave is drawn; where they
+ * leave none, that is said. */
 static void a_low_temperature_is_greedy(void **state) {
     (void)state;
     static const double temperatures[] = {1e-6, 1e-30, 1e-38, 1e-45, 5e-324};

@@ -1,7 +1,7 @@
 /* links: modelcase run */
-/* The engine: places that never collide, recomputation to the bit, budgets, bits of dropout that are
- * kept, no allocation inside an update, packed sentences as if alone, micro-batches as one batch,
- * gradients of bf16 near those of ref. */
+/* The engine: places that never collide, recomputation to the bit, budgets, bits of dropout that
+ * are kept, no allocation inside an update, packed sentences as if alone, micro-batches as one
+ * batch, gradients of bf16 near those of ref. */
 #include <malloc.h>
 #include <math.h>
 #include <setjmp.h>

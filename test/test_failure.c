@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "model_case.h"
-#include "run/failure.h"
+#include "run/failure_report.h"
 
 static void assert_ok(fth_err err) {
     if (err != FTH_OK) fail_msg("%s", fth_error_message());

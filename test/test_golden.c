@@ -91,8 +91,8 @@ static void compare(const char *name, const char *device, const char *got, const
     fth_st_close(b);
 }
 
-/* In bf16 a single small tensor may be anything: all of a kind count together. Gradients of models of
- * width 8 to 16 are sums that nearly cancel in some cases; half of the cases have to be near. */
+/* In bf16 a single small tensor may be anything: all of a kind count together. Gradients of models
+ * of width 8 to 16 are sums that nearly cancel in some cases; half of the cases have to be near. */
 static double compare_kinds(const char *name, const char *got, const char *wanted) {
     static const struct {
         const char *prefix;

@@ -1,5 +1,6 @@
 /* links: image base */
-/* Pictures: every kind of PNG and JPEG comes out as the same bytes; cut and damaged files are refused. */
+/* Pictures: every kind of PNG and JPEG comes out as the same bytes; cut and damaged files are
+ * refused. */
 #include "test_files.h"
 
 #include <jpeglib.h>

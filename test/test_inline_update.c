@@ -1,6 +1,6 @@
 /* links: modelcase */
-/* Matrices that are updated inside of the backward (graph/inline_update.h): the same bits, nothing reads
- * them behind their update, and the gradients that remain lie side by side. */
+/* Matrices that are updated inside of the backward (graph/inline_update.h): the same bits, nothing
+ * reads them behind their update, and the gradients that remain lie side by side. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>

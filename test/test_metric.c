@@ -345,7 +345,8 @@ static double chrf_score(const double *sums, const void *o) {
 }
 
 /* Another random generator than sacreBLEU's: the same within what 1000 resamples can tell. The mean
- * has a standard error of half_width / 2 / sqrt(1000), the ends of the interval one of about 7 %. */
+ * has a standard error of half_width / 2 / sqrt(1000), the ends of the interval one of about 7
+ * %. */
 static void bootstrap_agrees_with_sacrebleu(void **state) {
     const json_t *test;
     size_t i, width;

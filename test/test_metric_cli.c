@@ -61,7 +61,8 @@ static void pack(const char *command) {
     free(line);
 }
 
-/* The flags of a golden case: {"word_order": 2, "lowercase": true} -> --word-order 2 --lowercase. */
+/* The flags of a golden case: {"word_order": 2, "lowercase": true} -> --word-order 2
+ * --lowercase. */
 static void add_flags(fth_str *out, json_t *options) {
     const char *key;
     json_t *value;

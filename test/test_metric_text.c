@@ -1,5 +1,6 @@
 /* links: metric base */
-/* The parts below the scores: lines of files, white space, lower case, tokenizers, stems, alignment. */
+/* The parts below the scores: lines of files, white space, lower case, tokenizers, stems,
+ * alignment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

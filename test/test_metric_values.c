@@ -1,6 +1,6 @@
 /* links: metric base */
-/* f1, accuracy, Matthews, Pearson, Spearman and intersection over union, through the program itself, against
- * scikit-learn and SciPy (test/golden/metric/make_values.py). */
+/* f1, accuracy, Matthews, Pearson, Spearman and intersection over union, through the program
+ * itself, against scikit-learn and SciPy (test/golden/metric/make_values.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,7 +21,8 @@ typedef struct entry {
     bool large; /* large shapes too */
 } entry;
 
-/* A case of attention with another shape; false: it is no such case, or has come with another one. */
+/* A case of attention with another shape; false: it is no such case, or has come with another
+ * one. */
 static bool with_shape(fth_op_case *c, const fth_shape *shape) {
     static const char name[] = "attention";
     char *end = strstr(c->name, " / ");
@@ -32,8 +33,8 @@ static bool with_shape(fth_op_case *c, const fth_shape *shape) {
     return true;
 }
 
-/* Every case on all devices of a list, or, where a shape is given, attention with that; prints what is
- * wrong and returns how many. */
+/* Every case on all devices of a list, or, where a shape is given, attention with that; prints what
+ * is wrong and returns how many. */
 static int wrong_cases(const entry *list, int n, fth_precision precision, const fth_shape *shape) {
     enum { MOST = 8 };
     fth_device *ref, *dev[MOST];

@@ -105,8 +105,8 @@ static void joins_of_all_widths_agree_with_ref(void **state) {
     }
 }
 
-/* How far the numbers of a device are from the host's, against their size. The host ran once, the device
- * twice: what is added to gradients of parameters is there two times. */
+/* How far the numbers of a device are from the host's, against their size. The host ran once, the
+ * device twice: what is added to gradients of parameters is there two times. */
 static double distance(const fth_trial *t, const fth_trial *before, fth_val v, const double *got) {
     const bool adds = t->graph.value[v].storage == FTH_IN_GRAD;
     const fth_value *value = &t->graph.value[v];
@@ -121,7 +121,8 @@ static double distance(const fth_trial *t, const fth_trial *before, fth_val v, c
     return sqrt(far / size);
 }
 
-/* Whether operation i is a product that the device has left to a join: nobody has written its output. */
+/* Whether operation i is a product that the device has left to a join: nobody has written its
+ * output. */
 static bool is_left_out(const fth_trial *t, int32_t i, double *const *result) {
     const fth_op *op = &t->graph.op[i];
     const bool product = op->kind == FTH_KIND_linear || op->kind == FTH_KIND_linear_dx;
@@ -166,8 +167,8 @@ static int compare_together(fth_device *host, fth_device *dev, const fth_op_case
     return wrong;
 }
 
-/* Programs whose names begin so, in each shape. ref would take minutes for them: device cpu is what is
- * right. */
+/* Programs whose names begin so, in each shape. ref would take minutes for them: device cpu is what
+ * is right. */
 static void compare_programs(const char *name, const fth_shape *shapes, size_t n) {
     fth_device *dev = open_gpu(FTH_PRECISION_BF16), *host = NULL;
     assert_ok(fth_backend_cpu()->open(fth_backend_cpu(), FTH_PRECISION_FP32, 2, &host));
@@ -187,8 +188,8 @@ static void compare_programs(const char *name, const fth_shape *shapes, size_t n
     assert_int_equal(wrong, 0);
 }
 
-/* Two products and a join, with so many rows that a GPU of sm_90a joins them: rows that fill no block of 128
- * among them. */
+/* Two products and a join, with so many rows that a GPU of sm_90a joins them: rows that fill no
+ * block of 128 among them. */
 static void joined_products_agree_with_the_host(void **state) {
     (void)state;
     static const fth_shape shapes[] = {
@@ -200,8 +201,8 @@ static void joined_products_agree_with_the_host(void **state) {
     compare_programs("joined", shapes, sizeof shapes / sizeof *shapes);
 }
 
-/* Heads of 64 columns and so many rows that attention's backward sums up the gradient of a bias: over tiles
- * of one sentence and of several, and over more tiles than blocks. */
+/* Heads of 64 columns and so many rows that attention's backward sums up the gradient of a bias:
+ * over tiles of one sentence and of several, and over more tiles than blocks. */
 static void attention_sums_for_biases(void **state) {
     (void)state;
     static const fth_shape shapes[] = {

@@ -300,7 +300,8 @@ static void masks_do_not_depend_on_micro_batches(void **state) {
     assert_in_range(dropped, ROWS * COLUMNS / 3, 2 * ROWS * COLUMNS / 3);
 }
 
-/* doc/mathematics.md#dropout: whole vectors, no rescaling, positions stay, a decoder's first symbol is spared. */
+/* doc/mathematics.md#dropout: whole vectors, no rescaling, positions stay, a decoder's first symbol
+ * is spared. */
 static void word_dropout_takes_whole_words(void **state) {
     (void)state;
     enum { ROWS = 400, LEN = 4 };

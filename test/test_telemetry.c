@@ -223,8 +223,8 @@ static void look(seen *s, const fth_config *c) {
     run_look(s);
 }
 
-/* A program that needs more than its lender has: the lender's arena grows, and both compute what they
- * compute apart. */
+/* A program that needs more than its lender has: the lender's arena grows, and both compute what
+ * they compute apart. */
 static void arenas_grow(void **state) {
     (void)state;
     fth_config c = model_case_config("postln", FTH_ENCDEC);

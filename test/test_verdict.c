@@ -1,5 +1,6 @@
 /* links: run */
-/* The rules of preflight's verdict and of a collapsed encoder, on both sides of each bound (doc/preflight.md). */
+/* The rules of preflight's verdict and of a collapsed encoder, on both sides of each bound
+ * (doc/preflight.md). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,8 +74,8 @@ static void gradients_that_are_lost(void **state) {
     }
 }
 
-/* A ramp of the method's own: long enough and with the branches' rate it saves a run that passes gradients down at
- * first; what the method advises against is a risk. */
+/* A ramp of the method's own: long enough and with the branches' rate it saves a run that passes
+ * gradients down at first; what the method advises against is a risk. */
 static void ramps_and_advice(void **state) {
     (void)state;
     fth_preflight p = healthy();

@@ -1,3 +1,5 @@
+/* filter_bank.c: tables of the window, the triangles and the transform, whose size is the power
+ * of two above the window; then one pass over the windows. */
 #include "audio/filter_bank.h"
 
 #include <float.h>

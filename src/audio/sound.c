@@ -1,3 +1,5 @@
+/* sound.c: takes the mean of the channels, and resamples only where the rate is another; a file
+ * that is shorter than its header says is an error. */
 #include "audio/sound.h"
 
 #include <math.h>
@@ -22,7 +24,8 @@ static fth_err open_file(const char *path, SNDFILE **file, SF_INFO *info) {
     return FTH_OK;
 }
 
-/* libsndfile shortens a WAV file whose header promises more than is there, and says so in its log alone. */
+/* libsndfile shortens a WAV file whose header promises more than is there, and says so in its log
+ * alone. */
 static bool is_cut(SNDFILE *file) {
     char log[4096];
     const int n = sf_command(file, SFC_GET_LOG_INFO, log, sizeof log);

@@ -20,8 +20,8 @@ typedef struct fth_sound {
 /* Seconds of a file, from its header. */
 fth_err fth_sound_seconds(const char *path, double *seconds);
 
-/* FTH_BAD_INPUT with the file's name: no such format, cut short, longer than max_seconds, empty. A zeroed
- * sound, or one that failed, may be given to fini. */
+/* FTH_BAD_INPUT with the file's name: no such format, cut short, longer than max_seconds, empty. A
+ * zeroed sound, or one that failed, may be given to fini. */
 fth_err fth_sound_read(const char *path, int32_t rate, double max_seconds, fth_sound *out);
 void fth_sound_fini(fth_sound *s);
 

@@ -1,3 +1,5 @@
+/* arenas.c: memory for parameters, their gradients and moments on a device, and the copies of
+ * single ones to and from the host. */
 #include "backend/arenas.h"
 
 #include <stdlib.h>

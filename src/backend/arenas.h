@@ -4,8 +4,8 @@
 
 #include "backend/backend.h"
 
-/* Zeroed arenas of n parameters, with gradients of so many of them, and moments of so many (0: none; a
- * training has them). */
+/* Zeroed arenas of n parameters, with gradients of so many of them, and moments of so many (0:
+ * none; a training has them). */
 fth_err fth_arenas_new(fth_device *dev, int64_t n, int64_t grads, int64_t moments, fth_arenas *out);
 void fth_arenas_free(fth_device *dev, fth_arenas *a);
 

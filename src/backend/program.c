@@ -1,10 +1,13 @@
+/* program.c: resolves every value of a plan to an address once, so that a run is a walk over the
+ * operations; more rows than planned make it plan again. */
 #include "backend/program.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/bf16.h"
+#include "base/clock.h"
 #include "graph/gauge.h"
 
 struct fth_program {
@@ -336,12 +339,6 @@ static fth_err run_one(fth_program *p, const fth_op *op) {
                        op->layer + 1);
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 fth_err fth_stopped(void) {
     return fth_fail(FTH_STOPPED, "a signal came while a program was run");
 }
@@ -352,10 +349,10 @@ fth_err fth_program_run(fth_program *p, const fth_batch *batch, const fth_step *
         return p->exec.device->backend->run(&p->exec);
     const volatile sig_atomic_t *stop = p->exec.device->stop;
     for (int32_t i = 0; i < p->graph.n_ops; i++) {
-        double start = p->profiling ? now() : 0;
+        double start = p->profiling ? fth_now() : 0;
         if (stop && *stop && i <= p->exec.first_update) return fth_stopped();
         FTH_TRY(run_one(p, &p->graph.op[i]));
-        if (p->profiling) p->seconds[p->graph.op[i].kind] += now() - start;
+        if (p->profiling) p->seconds[p->graph.op[i].kind] += fth_now() - start;
     }
     return FTH_OK;
 }
@@ -368,15 +365,10 @@ static double element(const char *data, fth_dtype dtype, int64_t i) {
     double d;
     float f;
     uint16_t half;
-    uint32_t bits;
     switch (dtype) {
     case FTH_F64: memcpy(&d, data + i * 8, sizeof d); return d;
     case FTH_F32: memcpy(&f, data + i * 4, sizeof f); return f;
-    case FTH_BF16:
-        memcpy(&half, data + i * 2, sizeof half);
-        bits = (uint32_t)half << 16;
-        memcpy(&f, &bits, sizeof f);
-        return f;
+    case FTH_BF16: memcpy(&half, data + i * 2, sizeof half); return fth_float_of_bf16(half);
     case FTH_U8: return ((const unsigned char *)data)[i];
     }
     return NAN;

@@ -1,3 +1,5 @@
+/* top_words.c: sum of exponentials and the k largest of a row, in vectors of one width whatever the
+ * machine has, so that the bits agree. */
 #include "backend/top_words.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* apart.c: a child process made by fork writes its bytes, or its error and message, into a pipe;
+ * the parent reads to the end and waits for it. */
 #include "base/apart.h"
 
 #include <errno.h>
@@ -40,7 +42,8 @@ static bool get_all(int fd, void *data, size_t size) {
     return true;
 }
 
-/* The handlers of the parent are not for its copy, and nobody waits for it once the parent is gone. */
+/* The handlers of the parent are not for its copy, and nobody waits for it once the parent is
+ * gone. */
 static void leave_parent(pid_t parent) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);

@@ -1,3 +1,4 @@
+/* arena.c: blocks of growing size; a piece is taken from the newest one, aligned for any type. */
 #include "base/arena.h"
 
 #include <stdalign.h>

@@ -1,3 +1,5 @@
+/* cgroup.c: reads /proc/self/cgroup and visits the folders of the groups, version 1 and 2, from the
+ * process's own up to the root. */
 #include "base/cgroup.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* cgroup.h: the control groups that hold this process: what a container, a job or a service may use. */
+/* cgroup.h: the control groups that hold this process: what a container, a job or a service may
+ * use. */
 #ifndef FTH_BASE_CGROUP_H
 #define FTH_BASE_CGROUP_H
 
@@ -8,9 +9,9 @@
 /* Sees the folder of a group, which may not exist. newer: groups of the second kind. */
 typedef void fth_cgroup_visit(void *context, const char *folder, bool newer);
 
-/* The process's own group and those above it, of the newer kind and of the older one that has this controller
- * ("cpu", "memory"). root: "", or a made-up tree. Inside of a container the upper part of a group's name may
- * not exist, and the top is the container's own group. */
+/* The process's own group and those above it, of the newer kind and of the older one that has this
+ * controller ("cpu", "memory"). root: "", or a made-up tree. Inside of a container the upper part
+ * of a group's name may not exist, and the top is the container's own group. */
 void fth_cgroup_walk(const char *root, const char *controller, fth_cgroup_visit *visit,
                      void *context);
 

@@ -1,8 +1,8 @@
 /* config.h: what a model is: its sizes, its method and its special ids (doc/formats.md#configjson).
  *
- * Data only; the fields have the names of the keys of config.json. store/config_json.h reads and writes
- * the file. The method and its options are kept as they were given: only the methods themselves
- * know which ids and options exist. */
+ * Data only; the fields have the names of the keys of config.json. store/config_json.h reads and
+ * writes the file. The method and its options are kept as they were given: only the methods
+ * themselves know which ids and options exist. */
 #ifndef FTH_BASE_CONFIG_H
 #define FTH_BASE_CONFIG_H
 
@@ -30,7 +30,8 @@ typedef enum fth_option_type { FTH_OPT_NUMBER, FTH_OPT_STRING, FTH_OPT_BOOL } ft
 
 enum { FTH_MAX_METHOD_OPTIONS = 16 };
 
-/* The largest number of updates, or count of a run: one more overflows nothing, and a double holds it. */
+/* The largest number of updates, or count of a run: one more overflows nothing, and a double holds
+ * it. */
 #define FTH_MAX_COUNT (INT64_C(1) << 53)
 
 /* One entry of method_options. */
@@ -99,8 +100,8 @@ const char *fth_pool_name(fth_pool pool);
 const char *fth_front_name(fth_front_id front);
 const char *fth_head_name(fth_head_id head);
 
-/* Whether a model like c has the key: a size or a choice that only some archs, fronts and heads have
- * (config.json's other keys: false). */
+/* Whether a model like c has the key: a size or a choice that only some archs, fronts and heads
+ * have (config.json's other keys: false). */
 bool fth_config_has(const fth_config *c, const char *key);
 
 #endif

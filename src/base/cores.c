@@ -1,3 +1,5 @@
+/* cores.c: counts one hardware thread for each core that the process may run on, then takes the
+ * smallest limit of time of its control groups. */
 #include "base/cores.h"
 
 #include <sched.h>
@@ -10,8 +12,8 @@
 
 /* ---- cores ---- */
 
-/* Whether a thread is the first one of its core that the process may run on. list: the threads of that core,
- * as in "0,8" or "0-3". */
+/* Whether a thread is the first one of its core that the process may run on. list: the threads of
+ * that core, as in "0,8" or "0-3". */
 static bool is_first(const char *list, const bool *may_run, int n, int thread) {
     for (char *end; *list; list = *end == ',' ? end + 1 : "") {
         const long from = strtol(list, &end, 10);
@@ -45,8 +47,8 @@ static int worth(int64_t quota, int64_t period) {
     return (int)((quota + period - 1) / period);
 }
 
-/* A group's own limit: of the newer kind of groups "QUOTA PERIOD" or "max PERIOD" in one file, of the older
- * kind two files, and a quota of -1. context: the least so far, an int. */
+/* A group's own limit: of the newer kind of groups "QUOTA PERIOD" or "max PERIOD" in one file, of
+ * the older kind two files, and a quota of -1. context: the least so far, an int. */
 static void visit_group(void *context, const char *folder, bool newer) {
     char line[FTH_SYSTEM_LINE], *end;
     int64_t quota = -1, period = 0;

@@ -1,3 +1,5 @@
+/* error.c: the message of the calling thread, in a buffer of its own; control characters in it
+ * become printable. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+/* file.c: reads a file whole, makes and removes folders with what is in them, and syncs a folder so
+ * that a rename in it lasts. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -46,8 +48,8 @@ static fth_err read_all(int fd, const char *path, char **data, size_t *size) {
     return FTH_OK;
 }
 
-/* A pipe with a name is refused: nobody may be there to write to it, and it would be waited for. Those of a shell,
- * "<(...)" and "-", have none. */
+/* A pipe with a name is refused: nobody may be there to write to it, and it would be waited for.
+ * Those of a shell, "<(...)" and "-", have none. */
 static fth_err check_kind(int fd, const char *path) {
     struct stat st;
     struct statfs fs;

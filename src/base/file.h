@@ -10,16 +10,16 @@
 
 #include "base/error.h"
 
-/* What kind of error the errno of a path is: that there can be no such path, that a folder is in the place of a
- * file, or one of the system. */
+/* What kind of error the errno of a path is: that there can be no such path, that a folder is in
+ * the place of a file, or one of the system. */
 static inline fth_err fth_path_error(int reason) {
     const int wrong =
         reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG;
     return wrong ? FTH_NOT_FOUND : reason == EISDIR ? FTH_BAD_INPUT : FTH_IO;
 }
 
-/* Reads all of a file, or of a pipe without a name. *data is malloc'd and has a NUL after its size bytes.
- * FTH_NOT_FOUND when there is none, FTH_IO otherwise; the message has path and reason. */
+/* Reads all of a file, or of a pipe without a name. *data is malloc'd and has a NUL after its size
+ * bytes. FTH_NOT_FOUND when there is none, FTH_IO otherwise; the message has path and reason. */
 fth_err fth_file_read(const char *path, char **data, size_t *size);
 
 /* Replaces the content of path. A device or a pipe is written to directly. */

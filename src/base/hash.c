@@ -1,3 +1,5 @@
+/* hash.c: CRC-32 by zlib, and a 64-bit hash that mixes eight bytes at a time, read as
+ * little-endian. */
 #include "base/hash.h"
 
 #include <stdio.h>

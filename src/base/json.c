@@ -1,3 +1,5 @@
+/* json.c: reads strictly by jansson, with the line and column in the message, and writes doubles
+ * with as many digits as read back. */
 #include "base/json.h"
 
 #include <math.h>
@@ -11,8 +13,8 @@
 #include "base/file.h"
 #include "base/number.h"
 
-/* Where jansson's reader cannot have memory it goes on with half a token, past its end: it is left at once instead,
- * and what it held until then is lost. */
+/* Where jansson's reader cannot have memory it goes on with half a token, past its end: it is left
+ * at once instead, and what it held until then is lost. */
 static _Thread_local jmp_buf *reading;
 
 static void *leaving_malloc(size_t size) {

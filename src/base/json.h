@@ -19,8 +19,9 @@ fth_err fth_json_load(const char *path, json_t **value);
 /* The same from memory; name stands for the file in messages. */
 fth_err fth_json_parse(const char *name, const char *text, size_t size, json_t **value);
 
-/* jansson's reader for what has messages of its own: an object or array, no key twice; NULL with what is wrong in
- * *e. Where memory runs out, json_error_code(e) is json_error_out_of_memory (jansson alone crashes there). */
+/* jansson's reader for what has messages of its own: an object or array, no key twice; NULL with
+ * what is wrong in *e. Where memory runs out, json_error_code(e) is json_error_out_of_memory
+ * (jansson alone crashes there). */
 json_t *fth_json_read(const char *text, size_t size, json_error_t *e);
 
 /* A new number, or the string for one that is not finite; NULL when out of memory. */
@@ -35,8 +36,8 @@ typedef struct fth_json_text {
 } fth_json_text;
 fth_json_text fth_json_shown(const json_t *value);
 
-/* Appends value as text. indent 0: one line without blanks; otherwise an object has a line for every
- * key, indented by so many blanks. Keys keep their order. */
+/* Appends value as text. indent 0: one line without blanks; otherwise an object has a line for
+ * every key, indented by so many blanks. Keys keep their order. */
 fth_err fth_json_write(const json_t *value, int indent, fth_str *out);
 
 #endif

@@ -1,3 +1,4 @@
+/* log.c: lines to standard error, each written after the progress bar has been wiped away. */
 #include "base/log.h"
 
 #include <stdarg.h>

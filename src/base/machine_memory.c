@@ -1,3 +1,5 @@
+/* machine_memory.c: reads /proc/meminfo, then takes the smallest limit that a control group sets
+ * less what it uses. */
 #include "base/machine_memory.h"
 
 #include <stdio.h>
@@ -32,7 +34,8 @@ typedef struct amounts {
     int64_t free, total;
 } amounts;
 
-/* A group's limit, less what its processes hold: files that were read and can be dropped are not theirs. */
+/* A group's limit, less what its processes hold: files that were read and can be dropped are not
+ * theirs. */
 static void visit_group(void *context, const char *folder, bool newer) {
     amounts *least = context;
     const int64_t limit = fth_cgroup_number(folder, newer ? "memory.max" : "memory.limit_in_bytes");

@@ -1,3 +1,5 @@
+/* nearest.c: the word with the smallest edit distance (Levenshtein), if it is close enough to be
+ * what was meant. */
 #include "base/nearest.h"
 
 #include <string.h>

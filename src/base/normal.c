@@ -1,5 +1,5 @@
-/* normal.c: many normal numbers at once, for models of billions of parameters. Plain arithmetic in a
- * fixed order that compilers turn into vectors: the same bits on every machine. */
+/* normal.c: many normal numbers at once, for models of billions of parameters. Plain arithmetic in
+ * a fixed order that compilers turn into vectors: the same bits on every machine. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@ enum { BLOCKS = 16 }; /* of four words each, made side by side */
 static inline double log_of(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    /* x = m 2^e with m in [sqrt(1/2), sqrt(2)): the offset carries into the exponent above sqrt(2) */
+    /* x = m 2^e with m in [sqrt(1/2), sqrt(2)): the offset carries into the exponent above
+     * sqrt(2) */
     const uint64_t offset = UINT64_C(0x3fe6a09e667f3bcd);
     const uint64_t shifted = bits - offset;
     const int64_t exponent = (int64_t)shifted >> 52;

@@ -1,3 +1,5 @@
+/* number.c: tries 15, 16 and 17 digits until the text reads back as the same number; reads sizes
+ * such as 40GiB. */
 #include "base/number.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* option_hints.c: the table of foreign names, and the search in it. */
 #include "base/option_hints.h"
 
 #include <stdbool.h>

@@ -82,8 +82,8 @@ static fth_err add_flag(const fth_option *o, fth_str *out) {
                         word ? " " : "", word ? word : "");
 }
 
-/* What the option does, its bounds or choices where the flag does not show them, its default: that of
- * the table, or what the help has to say about it. */
+/* What the option does, its bounds or choices where the flag does not show them, its default: that
+ * of the table, or what the help has to say about it. */
 static fth_err add_about(const fth_option *o, fth_str *out) {
     static const char mark[] = "; default: ";
     const fth_option_rule *r = &o->rule;
@@ -100,8 +100,8 @@ static fth_err add_about(const fth_option *o, fth_str *out) {
     return fth_str_addf(out, " (%s%s)", *o->standard ? "default " : "no default", o->standard);
 }
 
-/* The length of what stays on one line: a word, or a short remark in parentheses with the sign behind
- * it. */
+/* The length of what stays on one line: a word, or a short remark in parentheses with the sign
+ * behind it. */
 static size_t piece_length(const char *text) {
     size_t remark = *text == '(' ? strcspn(text, ")") + 1 : 0;
     if (!remark || remark > 30 || !text[remark - 1]) return strcspn(text, " ");

@@ -1,3 +1,5 @@
+/* option_uses.c: compares what the command line set with what a verb's parts use, and names the
+ * parts that would use it. */
 #include "base/option_uses.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* option_value.c: reads a value by its kind and checks it against its rule: bounds, choices, or a
+ * list. */
 #include "base/option_value.h"
 
 #include <errno.h>
@@ -144,7 +146,8 @@ static fth_err set_text(const char **field, const char *text, fth_arena *arena) 
     return *field ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for its value");
 }
 
-/* The items lie in the arena and move to a larger place when their number reaches a power of two. */
+/* The items lie in the arena and move to a larger place when their number reaches a power of
+ * two. */
 static fth_err add_to_list(fth_list *list, const char *text, fth_arena *arena) {
     if ((list->count & (list->count - 1)) == 0) {
         size_t capacity = list->count ? 2 * list->count : 1;

@@ -1,3 +1,5 @@
+/* options.c: defaults, then the --config file, then the command line in its order; what is left
+ * over are the arguments. */
 #include "base/options.h"
 
 #include <stdlib.h>

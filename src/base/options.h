@@ -22,8 +22,9 @@
  *     LIST    fth_list       text; the flag may be repeated, YAML has [a, b] or {k: v} for "k=v"
  *     SIZE    uint64_t       bytes; 8G, 512M, 1.5T, 4096 (K = 1024 and so on)
  *
- * The default "" of an I64, F64, SIZE or CHOICE means: none; the value is 0 or "" until it is set. What
- * then counts stands at the end of its help, for --help to show: "threads; default: one for each core".
+ * The default "" of an I64, F64, SIZE or CHOICE means: none; the value is 0 or "" until it is set.
+ * What then counts stands at the end of its help, for --help to show: "threads; default: one for
+ * each core".
  *
  * Values come from the defaults, then from each --config FILE in turn, then from the command line,
  * which wins no matter where its options stand. A list that is set replaces the list that came from

@@ -1,3 +1,5 @@
+/* philox.c: ten rounds of Philox, uniform numbers from the upper bits, and normal ones by Box and
+ * Muller. */
 #include "base/philox.h"
 
 #include <math.h>

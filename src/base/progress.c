@@ -1,18 +1,19 @@
+/* progress.c: draws the bar in place on a terminal, and says a line from time to time where there
+ * is none. */
 #include "base/progress.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 enum { SMALLEST_BAR = 10, LARGEST_BAR = 40, TEXT = 512 };
 
 static double monotonic_seconds(void *context) {
-    struct timespec t;
     (void)context;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return fth_now();
 }
 
 fth_clock fth_real_clock(void) {

@@ -36,8 +36,8 @@ typedef struct fth_progress {
     char extra[80];        /* the newest extra text */
 } fth_progress;
 
-/* unit is a plural ("updates"); first is what was done before (a resumed run) and does not count for
- * the rate; total 0 means that the end is unknown. */
+/* unit is a plural ("updates"); first is what was done before (a resumed run) and does not count
+ * for the rate; total 0 means that the end is unknown. */
 void fth_progress_init(fth_progress *p, fth_log *log, fth_clock clock, const char *title,
                        const char *unit, int64_t first, int64_t total);
 

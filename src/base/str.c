@@ -1,3 +1,5 @@
+/* str.c: grows by doubling; formatting measures first and prints into the room that is then
+ * there. */
 #include "base/str.h"
 
 #include <stdarg.h>

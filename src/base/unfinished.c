@@ -1,3 +1,5 @@
+/* unfinished.c: a list of paths behind a lock; a commit renames under the lock, so that a signal
+ * sees the old name or the new one. Locks on files tell what belongs to a living process. */
 #include "base/unfinished.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* utf8.c: checks by lead byte and continuation bytes: no overlong forms, no surrogates, nothing
+ * above U+10FFFF. */
 #include "base/utf8.h"
 
 #include <stdint.h>

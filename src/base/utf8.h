@@ -10,7 +10,8 @@
  * surrogates, nothing above U+10FFFF); == length when all is valid. */
 size_t fth_utf8_valid_prefix(const char *text, size_t length);
 
-/* 1 for valid UTF-8 that has nothing but spaces, control characters and characters without width. */
+/* 1 for valid UTF-8 that has nothing but spaces, control characters and characters without
+ * width. */
 int fth_utf8_is_blank(const char *text, size_t length);
 
 /* Appends the text with U+FFFD for each byte that is no part of UTF-8 and for each NUL. */

@@ -1,3 +1,5 @@
+/* writer.c: buffers, writes to NAME.tmp-PID-N beside the file, then syncs the file, renames it and
+ * syncs its folder. */
 #include "base/writer.h"
 
 #include <errno.h>

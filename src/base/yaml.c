@@ -1,3 +1,4 @@
+/* yaml.c: walks libyaml's events; whatever is not a flat mapping is refused with its line. */
 #include "base/yaml.h"
 
 #include <stdint.h>

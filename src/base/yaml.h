@@ -1,8 +1,8 @@
 /* yaml.h: reads the YAML that configuration files use: one flat mapping.
  *
- * A value is a scalar, a list of scalars, or a mapping of scalars, which is handed over as a list of
- * "key=value". Everything else (deeper nesting, aliases, a second document, a key given twice) is an
- * error that names file and line. */
+ * A value is a scalar, a list of scalars, or a mapping of scalars, which is handed over as a list
+ * of "key=value". Everything else (deeper nesting, aliases, a second document, a key given twice)
+ * is an error that names file and line. */
 #ifndef FTH_BASE_YAML_H
 #define FTH_BASE_YAML_H
 
@@ -22,8 +22,8 @@ typedef struct fth_yaml_entry {
     struct fth_yaml_entry *next;
 } fth_yaml_entry;
 
-/* Reads text[0..size); name is the file's name, for messages. *first is the first entry in the order
- * of the file, or NULL for a file without any; all memory is the arena's. */
+/* Reads text[0..size); name is the file's name, for messages. *first is the first entry in the
+ * order of the file, or NULL for a file without any; all memory is the arena's. */
 fth_err fth_yaml_read(const char *name, const char *text, size_t size, fth_arena *arena,
                       fth_yaml_entry **first);
 

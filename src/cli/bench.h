@@ -45,8 +45,6 @@ fth_err fth_bench_train(const fth_bench *b);
 fth_err fth_bench_generate(const fth_bench *b);
 fth_err fth_bench_gemm(const fth_bench *b);
 
-/* Seconds since some moment; those of all threads of this process on a core. */
-double fth_bench_now(void);
 double fth_bench_cpu(void);
 
 /* Sorts the times and gives the one in the middle. */

@@ -1,3 +1,5 @@
+/* bench_batch.c: draws tokens, pictures and labels by a fixed seed, as large as the model and
+ * the options allow. */
 #include "cli/bench_batch.h"
 
 #include <stdlib.h>
@@ -32,7 +34,8 @@ fth_trainer_spec fth_bench_size(const bench_options *o, const fth_config *c) {
     return size;
 }
 
-/* One side of n sentences. Both sides have the same numbers of rows; vocab 0: rows that are no words. */
+/* One side of n sentences. Both sides have the same numbers of rows; vocab 0: rows that are no
+ * words. */
 static fth_err fill_side(fth_bench_batch *b, const bench_options *o, const fth_config *c,
                          fth_side side, int32_t vocab) {
     const int32_t length = (int32_t)length_of(o, c), n = (int32_t)(o->max_tokens / length);

@@ -17,8 +17,8 @@ typedef struct fth_bench_batch {
 /* What a batch of the options holds, memory and early updates left open. */
 fth_trainer_spec fth_bench_size(const bench_options *o, const fth_config *c);
 
-/* Random words or pictures, and the targets that the head takes: of masked-token 15 % of the words or 40 % of
- * the patches have one. */
+/* Random words or pictures, and the targets that the head takes: of masked-token 15 % of the words
+ * or 40 % of the patches have one. */
 fth_err fth_bench_batch_init(fth_bench_batch *b, const bench_options *o, const fth_config *c);
 void fth_bench_batch_fini(fth_bench_batch *b);
 

@@ -1,5 +1,5 @@
-/* bench_gemm.c: fathom bench gemm: the products of linear maps on this CPU, path by path, beside the
- * peak of the unit that each of them uses. */
+/* bench_gemm.c: fathom bench gemm: the products of linear maps on this CPU, path by path, beside
+ * the peak of the unit that each of them uses. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,9 @@ static const path paths[] = {
     {"avx2", "int8", FTH_UNIT_AVX_VNNI},    {"avx512", "int8", FTH_UNIT_VNNI},
     {"amx", "int8", FTH_UNIT_AMX_INT8}};
 
-/* Products of the path's unit for one of its numbers. Floats are multiplied on tiles in parts, with as few
- * rows as steps of generation have in digits of 8 bits: nine products, each in half of the time. */
+/* Products of the path's unit for one of its numbers. Floats are multiplied on tiles in parts, with
+ * as few rows as steps of generation have in digits of 8 bits: nine products, each in half of the
+ * time. */
 static double products_for_one(const path *way, const fth_product_shape *s, int product) {
     if (way->unit != FTH_UNIT_AMX || strcmp(way->numbers, "fp32") != 0) return 1;
     return product == FTH_FORWARD && fth_product_has_digits(s) ? 4.5 : 6;

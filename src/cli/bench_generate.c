@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/device/device.h"
+#include "base/clock.h"
 #include "base/philox.h"
 #include "cli/bench.h"
 #include "decode/search.h"
@@ -74,7 +75,7 @@ static fth_err draw_sources(bench *b) {
 }
 
 static fth_err set_up(bench *b, const fth_bench *what) {
-    const double start = fth_bench_now();
+    const double start = fth_now();
     FTH_TRY(fth_bench_bytes(b->device, false, &b->before));
     FTH_TRY(load_model(b, what));
     FTH_TRY(check_sizes(b));
@@ -101,7 +102,7 @@ static fth_err set_up(bench *b, const fth_bench *what) {
     FTH_TRY(fth_stepper_new(&b->model, b->device, &b->arenas, &size, &b->stepper));
     b->seconds = calloc((size_t)b->o->repeats, sizeof *b->seconds);
     if (!b->seconds) return fth_fail(FTH_NO_MEMORY, "no memory for the times");
-    b->startup = fth_bench_now() - start;
+    b->startup = fth_now() - start;
     return FTH_OK;
 }
 
@@ -147,9 +148,9 @@ static fth_err measure(bench *b) {
     FTH_TRY(generate_once(b, false));
     if (b->o->profile) fth_stepper_profile(b->stepper, true);
     for (int64_t i = 0; i < b->o->repeats; i++) {
-        const double start = fth_bench_now(), cpu = fth_bench_cpu();
+        const double start = fth_now(), cpu = fth_bench_cpu();
         FTH_TRY(generate_once(b, false));
-        b->seconds[i] = fth_bench_now() - start;
+        b->seconds[i] = fth_now() - start;
         const double spent = fth_bench_cpu() - cpu;
         if (i == 0 || spent < b->least_cpu) b->least_cpu = spent;
     }

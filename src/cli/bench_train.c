@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "backend/device/device.h"
+#include "base/clock.h"
+#include "base/philox.h"
 #include "cli/bench.h"
 #include "cli/bench_batch.h"
 #include "graph/flops.h"
@@ -24,7 +26,7 @@ typedef struct bench {
 } bench;
 
 static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *recipe) {
-    double start = fth_bench_now();
+    double start = fth_now();
     FTH_TRY(fth_bench_bytes(b->device, false, &b->before));
     FTH_TRY(fth_model_init(&b->model, config));
     fth_trainer_spec size = fth_bench_size(b->o, config);
@@ -34,7 +36,7 @@ static fth_err set_up(bench *b, const fth_config *config, const fth_recipe *reci
     if (b->o->telemetry) FTH_TRY(fth_telemetry_new(&b->trainer, &size, &b->telemetry));
     FTH_TRY(fth_trainer_draw(&b->trainer, 1));
     FTH_TRY(fth_bench_batch_init(&b->made, b->o, config));
-    b->startup = fth_bench_now() - start;
+    b->startup = fth_now() - start;
     return FTH_OK;
 }
 
@@ -43,18 +45,18 @@ static fth_err measure(bench *b) {
     int64_t warm = 2;
     for (int64_t i = 0; i < b->o->updates + warm; i++) {
         if (i == warm && b->o->profile) fth_program_profile(b->trainer.program, true);
-        double start = fth_bench_now(), cpu = fth_bench_cpu();
+        double start = fth_now(), cpu = fth_bench_cpu();
         fth_update u;
         FTH_TRY(fth_trainer_update(&b->trainer, i + 1, &batch, 1, &u));
         if (!u.finite) return fth_fail(FTH_DIVERGED, "update %lld is not finite", (long long)i + 1);
-        if (i == 0) b->startup += fth_bench_now() - start; /* a first update may prepare things */
-        if (i >= warm) b->seconds[i - warm] = fth_bench_now() - start;
+        if (i == 0) b->startup += fth_now() - start; /* a first update may prepare things */
+        if (i >= warm) b->seconds[i - warm] = fth_now() - start;
         cpu = fth_bench_cpu() - cpu;
         if (i == warm || (i > warm && cpu < b->least_cpu)) b->least_cpu = cpu;
         if (!b->telemetry) continue;
-        start = fth_bench_now();
+        start = fth_now();
         FTH_TRY(fth_telemetry_update(b->telemetry, i + 1, &batch, 1, &u));
-        if (i >= warm) b->watched[i - warm] = fth_bench_now() - start;
+        if (i >= warm) b->watched[i - warm] = fth_now() - start;
     }
     return FTH_OK;
 }

@@ -1,3 +1,5 @@
+/* common_options.c: turns the common options into a model's config and a training's recipe, and
+ * checks what single options cannot. */
 #include "cli/common_options.h"
 
 #include <ctype.h>

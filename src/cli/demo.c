@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/cpu/rate.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/unfinished.h"
 #include "base/str.h"
@@ -223,8 +223,7 @@ static fth_err train_and_translate(demo *d, const fth_method *m) {
 }
 
 static fth_err run(demo *d) {
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const double begin = fth_now();
     const char *pair = d->o->pair;
     if (strlen(pair) != 5 || pair[2] != '-')
         return fth_fail(FTH_USAGE, "--pair %.40s: must be two languages, as en-de", pair);
@@ -240,9 +239,8 @@ static fth_err run(demo *d) {
                           text(d, "%s/%s", d->o->out, plain->id)};
     char *figure = text(d, "%s/demo", d->o->out);
     FTH_TRY(fth_plot_runs(figure, runs, d->o->compare ? 2 : 1));
-    clock_gettime(CLOCK_MONOTONIC, &end);
     printf("pictures: %s.png and %s.svg; %ld s in all\n", figure, figure,
-           (long)(end.tv_sec - begin.tv_sec));
+           (long)(fth_now() - begin));
     return FTH_OK;
 }
 

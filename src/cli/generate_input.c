@@ -1,3 +1,5 @@
+/* generate_input.c: reads a line and, where wanted, a prefix for it; a line that cannot be answered
+ * is said and answered by an empty one. */
 #include "cli/generate_input.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* generate_input.h: the lines that generate answers, taken in as many at once as are there.
  *
- * From a pipe, no more are waited for than those that have come: so a program that writes a line and waits
- * for its answer gets it. */
+ * From a pipe, no more are waited for than those that have come: so a program that writes a line
+ * and waits for its answer gets it. */
 #ifndef FTH_CLI_GENERATE_INPUT_H
 #define FTH_CLI_GENERATE_INPUT_H
 
@@ -32,7 +32,8 @@ fth_err fth_generate_input_open(fth_generate_input *in, const char *text, const 
                                 const char *constraints, fth_on_bad_line on_bad_line);
 void fth_generate_input_fini(fth_generate_input *in);
 
-/* Takes up to `most` lines in place of those before; n = 0 at the end. Bad lines are named in the log. */
+/* Takes up to `most` lines in place of those before; n = 0 at the end. Bad lines are named in the
+ * log. */
 fth_err fth_generate_input_next(fth_generate_input *in, int64_t most, fth_log *log);
 
 #endif

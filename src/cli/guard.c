@@ -1,3 +1,5 @@
+/* guard.c: the handler only writes down the signal; a thread of its own, which may take locks,
+ * removes what is unfinished and ends the process by the same signal. */
 #include "cli/guard.h"
 
 #include <errno.h>
@@ -19,8 +21,9 @@ static void on_signal(int number) {
     errno = before;
 }
 
-/* Removing folders is too much for a handler, and the other threads may be in the middle of anything:
- * so a thread waits for this. It does not give the lock back, so nothing is made behind its back. */
+/* Removing folders is too much for a handler, and the other threads may be in the middle of
+ * anything: so a thread waits for this. It does not give the lock back, so nothing is made behind
+ * its back. */
 static void *wait_for_signal(void *pipe_end) {
     const int from = *(int *)pipe_end;
     unsigned char number;
@@ -46,9 +49,9 @@ static int start_thread(int *pipe_end) {
     return failed || pthread_detach(thread);
 }
 
-/* Whoever was started without one of the three standard files must not get another file in its place: text for
- * stderr would go into a log, and input be read from the pipe below. Opened the wrong way round, so that using
- * it is an error. */
+/* Whoever was started without one of the three standard files must not get another file in its
+ * place: text for stderr would go into a log, and input be read from the pipe below. Opened the
+ * wrong way round, so that using it is an error. */
 static void fill_standard_files(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

@@ -91,7 +91,8 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     fth_guard();
     fth_err err = run(argc, argv);
-    /* a full disk may show itself only now; results that are not there must not look like success */
+    /* a full disk may show itself only now; results that are not there must not look like
+     * success */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         int reason = errno;
         if (!err) err = fth_fail(FTH_IO, "standard output: cannot write: %s", strerror(reason));

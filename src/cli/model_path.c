@@ -1,3 +1,4 @@
+/* model_path.c: a folder with checkpoints is a run, and checkpoints/best in it is meant. */
 #include "cli/model_path.h"
 
 #include <stdlib.h>

@@ -122,7 +122,8 @@ static fth_err check_parent(const char *path) {
     return err;
 }
 
-/* A table may be made anew, another file of the user may not be lost. Devices and pipes are fine. */
+/* A table may be made anew, another file of the user may not be lost. Devices and pipes are
+ * fine. */
 static fth_err check_file(const char *path) {
     static const char head[] = "method,N,M,d,step,stack,index,"; /* doc/probe.md#the-columns */
     char begin[sizeof head];

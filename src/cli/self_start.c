@@ -1,3 +1,4 @@
+/* self_start.c: builds the command line of mpirun around the own one, and becomes it. */
 #include "cli/self_start.h"
 
 #include <errno.h>
@@ -6,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What Open MPI has to be told by the environment, unless the user has: ranks may share cores and have several; a
- * checkpoint takes longer than a second to save; that it is root the user knows. MPICH needs none of it. */
+/* What Open MPI has to be told by the environment, unless the user has: ranks may share cores and
+ * have several; a checkpoint takes longer than a second to save; that it is root the user knows.
+ * MPICH needs none of it. */
 static const char *const settings[][2] = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
                                           {"OMPI_MCA_hwloc_base_binding_policy", "none"},
                                           {"OMPI_MCA_odls_base_sigkill_timeout", "120"},

@@ -1,3 +1,4 @@
+/* train_options.c: turns the options of a run into its spec. */
 #include "cli/train_options.h"
 
 #include <string.h>

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "cli/verb.h"
 #include "inspect/page.h"
 #include "inspect/run_view_json.h"
@@ -30,20 +31,6 @@
     X(STR, quantity, "", FTH_SHOWN_AS("NAME"),                                                     \
       "with --terminal: what the heat map shows, as grad_norm; default: what was logged first")
 FTH_OPTIONS(watch_options, "watch", WATCH_OPTIONS)
-
-/* A handler can reach nothing but a global. */
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number) {
-    stopped = number;
-}
-
-static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: waiting ends */
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
 
 static void wait_for(double seconds) {
     struct timespec t = {.tv_sec = (time_t)seconds,
@@ -96,7 +83,7 @@ static fth_err serve(const watch_options *o, fth_run_views *views) {
         fprintf(stderr, "fathom: everyone who can reach %s sees these runs\n", o->host);
     fprintf(stderr, "watching %d run%s; Ctrl-C ends it\n", views->n, views->n > 1 ? "s" : "");
     double since_beat = 0;
-    while (err == FTH_OK && !stopped) {
+    while (err == FTH_OK && !fth_signals_pending()) {
         wait_for(o->interval);
         if ((since_beat += o->interval) >= 10) {
             fth_server_beat(server);
@@ -159,10 +146,10 @@ static fth_err show(const watch_options *o, fth_run_views *views) {
     if (o->quantity[0]) FTH_TRY(check_quantity(o->quantity));
     FTH_TRY(fth_run_views_poll(views, &changed));
     FTH_TRY(draw(o, views, screen));
-    while (screen && !stopped) {
+    while (screen && !fth_signals_pending()) {
         wait_for(o->interval);
         FTH_TRY(fth_run_views_poll(views, &changed));
-        if (changed && !stopped) FTH_TRY(draw(o, views, true));
+        if (changed && !fth_signals_pending()) FTH_TRY(draw(o, views, true));
     }
     return FTH_OK;
 }
@@ -170,9 +157,11 @@ static fth_err show(const watch_options *o, fth_run_views *views) {
 static fth_err watch(const watch_options *o, const fth_parsed *parsed) {
     fth_run_views views;
     FTH_TRY(fth_run_views_init(&views, parsed->positionals, (int)parsed->n_positionals));
-    stopped = 0;
-    catch_signals();
+    fth_signals before;
+    fth_signals_catch_all(&before);
+    signal(SIGPIPE, SIG_IGN);
     fth_err err = o->terminal ? show(o, &views) : serve(o, &views);
+    fth_signals_release(&before);
     fth_run_views_fini(&views);
     return err;
 }

@@ -1,3 +1,5 @@
+/* corpus.c: draws a meaning, asks its hash which split it belongs to, and lets both languages say
+ * it; a set of hashes tells new ones from seen ones. */
 #include "corpus/corpus.h"
 
 #include <stdlib.h>

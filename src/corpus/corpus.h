@@ -3,8 +3,8 @@
  * A meaning (a number, a date, a clock time, a price, a measure, a short sentence around them) is
  * drawn from a seed and said by each language in one way only, so that the target of a pair is a
  * function of its source in every direction. A phrase belongs to train, valid or test by a hash of
- * its text, whatever the seed and the pair: the splits never share a phrase, however many are drawn.
- * Same seed, same bytes, on every machine. doc/corpus.md shows what comes out. */
+ * its text, whatever the seed and the pair: the splits never share a phrase, however many are
+ * drawn. Same seed, same bytes, on every machine. doc/corpus.md shows what comes out. */
 #ifndef FTH_CORPUS_CORPUS_H
 #define FTH_CORPUS_CORPUS_H
 

@@ -1,3 +1,4 @@
+/* lexicon.c: the table of words itself. */
 #include "corpus/lexicon.h"
 
 #include <stddef.h>

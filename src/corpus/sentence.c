@@ -1,3 +1,5 @@
+/* sentence.c: fills the slots of a template one after the other, glues words where the language
+ * does, and begins with a capital. */
 #include "corpus/sentence.h"
 
 #include <stdio.h>

@@ -53,7 +53,8 @@ static void below_thousand(fth_corpus_numeral *out, int n, ending e) {
     below_hundred(out, n % 100, e);
 }
 
-/* 0 to 1,000,000. "mil" follows a number as a noun would: "veintiún mil", "doscientas mil casas". */
+/* 0 to 1,000,000. "mil" follows a number as a noun would: "veintiún mil", "doscientas mil
+ * casas". */
 static void cardinal(fth_corpus_numeral *out, int n, ending e) {
     if (n == 1000000) {
         fth_numeral_add(out, "un millón");

@@ -1,5 +1,5 @@
-/* augment.h: a picture changed as photographs of one thing differ: shifted, mirrored, with a part hidden. Nothing is
- * drawn: the change follows from seed, epoch and picture. */
+/* augment.h: a picture changed as photographs of one thing differ: shifted, mirrored, with a part
+ * hidden. Nothing is drawn: the change follows from seed, epoch and picture. */
 #ifndef FTH_DATA_AUGMENT_H
 #define FTH_DATA_AUGMENT_H
 
@@ -14,12 +14,13 @@ typedef struct fth_augment {
     uint64_t seed;
 } fth_augment;
 
-/* from, to [channels, height, width], two different places. The hidden part is 0, the mean of normalised pictures. */
+/* from, to [channels, height, width], two different places. The hidden part is 0, the mean of
+ * normalised pictures. */
 void fth_augment_apply(const fth_augment *a, int64_t epoch, int64_t item, int32_t channels,
                        int32_t height, int32_t width, const float *from, float *to);
 
-/* [channels, height, width] to patches of p x p in reading order, [patches, channels p p]: each channel by channel,
- * then rows and columns. */
+/* [channels, height, width] to patches of p x p in reading order, [patches, channels p p]: each
+ * channel by channel, then rows and columns. */
 void fth_cut_patches(const float *picture, int32_t channels, int32_t height, int32_t width,
                      int32_t p, float *patches);
 

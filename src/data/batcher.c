@@ -1,3 +1,5 @@
+/* batcher.c: shuffles by counting (shuffle.h), takes a window of sentences and packs it
+ * (pack.h); a position is an epoch, a window and a batch in it. */
 #include "data/batcher.h"
 
 #include <stdbool.h>

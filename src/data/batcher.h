@@ -83,7 +83,8 @@ void fth_batcher_free(fth_batcher *b);
  * FTH_BAD_INPUT when there is no such position. */
 fth_err fth_batcher_seek(fth_batcher *b, fth_position position);
 
-/* The next batch, into arrays that fth_packed_init made; those of pictures are made with the first. */
+/* The next batch, into arrays that fth_packed_init made; those of pictures are made with the
+ * first. */
 fth_err fth_batcher_next(fth_batcher *b, fth_packed *out);
 
 /* How many sentences every epoch leaves out because they are too long. Walks through the data only

@@ -1,4 +1,5 @@
-/* codebook.c: k-means over a sample of patches, by Lloyd's algorithm from patches that are far apart (k-means++). */
+/* codebook.c: k-means over a sample of patches, by Lloyd's algorithm from patches that are far
+ * apart (k-means++). */
 #include "data/codebook.h"
 
 #include <float.h>
@@ -66,7 +67,8 @@ static fth_err gather(const fth_image_facts *f, const fth_vectors *pictures, mea
     return FTH_OK;
 }
 
-/* Each first mean is a patch, taken with a chance that grows with its distance to those before it. */
+/* Each first mean is a patch, taken with a chance that grows with its distance to those before
+ * it. */
 static void spread(means *m) {
     fth_rng rng;
     fth_rng_init(&rng, UINT64_C(0x636f6465626f6f6b), 0);

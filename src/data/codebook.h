@@ -1,5 +1,5 @@
-/* codebook.h: visual tokens: every patch of a picture gets the number of the pattern that is nearest to it. The
- * patterns are the means of k-means over the patches of the training set. */
+/* codebook.h: visual tokens: every patch of a picture gets the number of the pattern that is
+ * nearest to it. The patterns are the means of k-means over the patches of the training set. */
 #ifndef FTH_DATA_CODEBOOK_H
 #define FTH_DATA_CODEBOOK_H
 
@@ -7,7 +7,8 @@
 #include "data/image_facts.h"
 #include "data/vectors.h"
 
-/* Writes facts->visual_tokens patterns of normalised patches to path. The same pictures give the same bytes. */
+/* Writes facts->visual_tokens patterns of normalised patches to path. The same pictures give the
+ * same bytes. */
 fth_err fth_codebook_make(const fth_image_facts *facts, const fth_vectors *pictures,
                           const char *path, fth_log *log);
 

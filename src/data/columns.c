@@ -1,3 +1,5 @@
+/* columns.c: reads "2,3" or names from the first line as the columns wanted, and cuts a line at its
+ * tabs. */
 #include "data/columns.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* columns.h: tables of text: lines of columns between tabs, of which one or two are text and one is a label.
+/* columns.h: tables of text: lines of columns between tabs, of which one or two are text and one is
+ * a label.
  *
  * A column is a number, counted from 1, or a name of the first line, which is a header then. */
 #ifndef FTH_DATA_COLUMNS_H
@@ -17,8 +18,8 @@ typedef struct fth_columns {
     bool header; /* the first line of each file names the columns, or is passed over */
 } fth_columns;
 
-/* "text=3,label=1", "text=sentence,text2=other,label=label". header: there is one though columns are
- * numbers. FTH_USAGE names what is wrong. */
+/* "text=3,label=1", "text=sentence,text2=other,label=label". header: there is one though columns
+ * are numbers. FTH_USAGE names what is wrong. */
 fth_err fth_columns_parse(const char *text, bool header, fth_columns *out);
 
 /* Where the columns of a file stand, from 0; -1: not wanted. */
@@ -30,8 +31,8 @@ typedef struct fth_column_places {
 fth_err fth_columns_find(const fth_columns *c, const char *line, const char *file,
                          fth_column_places *out);
 
-/* Cuts a line at its tabs, in place: fields[i] is column i of FTH_COLUMN_*, NULL: not wanted. Where a column is
- * missing it returns the number of columns that the line has, else 0. */
+/* Cuts a line at its tabs, in place: fields[i] is column i of FTH_COLUMN_*, NULL: not wanted. Where
+ * a column is missing it returns the number of columns that the line has, else 0. */
 int fth_columns_cut(const fth_column_places *places, char *line, const char *fields[FTH_N_COLUMNS]);
 
 #endif

@@ -1,3 +1,5 @@
+/* dataset.c: maps the file and checks its header, offsets and ids against its size before anyone
+ * reads it. */
 #include "data/dataset.h"
 
 #include <stdbool.h>

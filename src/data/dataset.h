@@ -1,4 +1,5 @@
-/* dataset.h: one split of a data set (train.fds, ...): token ids in a file that is mapped, not read.
+/* dataset.h: one split of a data set (train.fds, ...): token ids in a file that is mapped, not
+ * read.
  *
  * Opening looks at the header alone, so it takes the same time for any number of sentences. What a
  * damaged file could do is checked where it is used: a reader never leaves the file and never gives

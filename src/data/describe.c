@@ -1,3 +1,4 @@
+/* describe.c: what `fathom data info` and `data show` print. */
 #include "data/describe.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* encode.c: a ring of blocks: the reader fills, the cutters turn text into ids, the writer takes
+ * them in their order. */
 #include "data/encode.h"
 
 #include <pthread.h>

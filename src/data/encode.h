@@ -1,7 +1,7 @@
 /* encode.h: turns the records of a split into a data set file, on many threads.
  *
- * One thread reads blocks of records, the others cut them into tokens, and the first one writes them
- * in their old order. Only a few blocks are in memory at any time. */
+ * One thread reads blocks of records, the others cut them into tokens, and the first one writes
+ * them in their old order. Only a few blocks are in memory at any time. */
 #ifndef FTH_DATA_ENCODE_H
 #define FTH_DATA_ENCODE_H
 

@@ -1,3 +1,5 @@
+/* folder.c: reads dataset.json and checks it against the splits and the tokenizer that lie beside
+ * it. */
 #include "data/folder.h"
 
 #include <math.h>
@@ -243,7 +245,8 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
     return err;
 }
 
-/* Tokenizer file i of the data set, as it is called in any folder. malloc'd; NULL when out of memory. */
+/* Tokenizer file i of the data set, as it is called in any folder. malloc'd; NULL when out of
+ * memory. */
 static char *tokenizer_in(const char *folder, const fth_folder *f, size_t i) {
     const char *part = !f->separate ? "" : i == FTH_SOURCE ? ".src" : ".tgt";
     return fth_strdup_printf("%s/tokenizer%s.model", folder, part);

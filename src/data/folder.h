@@ -43,17 +43,19 @@ typedef struct fth_folder {
 fth_err fth_folder_open(fth_folder *f, const char *path);
 void fth_folder_fini(fth_folder *f);
 
-/* FTH_NOT_FOUND when the data set has no such split; the message says which it has. FTH_BAD_INPUT when
- * the file is another than dataset.json's. */
+/* FTH_NOT_FOUND when the data set has no such split; the message says which it has. FTH_BAD_INPUT
+ * when the file is another than dataset.json's. */
 fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out);
 
 /* The labels of a split, as many as it has sentences; FTH_USAGE when the data set has none. */
 fth_err fth_folder_labels(const fth_folder *f, int split, fth_vectors **out);
 
-/* The pictures of a split; FTH_NOT_FOUND when there is no such split, FTH_USAGE when the data set is text. */
+/* The pictures of a split; FTH_NOT_FOUND when there is no such split, FTH_USAGE when the data set
+ * is text. */
 fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out);
 
-/* Writes into a split's entry of dataset.json what belongs to its labels; nothing where the set is NONE. */
+/* Writes into a split's entry of dataset.json what belongs to its labels; nothing where the set is
+ * NONE. */
 fth_err fth_folder_describe_labels(const char *folder, int split, const fth_label_set *labels,
                                    json_t *entry);
 
@@ -72,8 +74,8 @@ fth_err fth_folder_check_model(const fth_folder *f, const char *model);
 /* Every split (data/dataset.h), the tokenizers, and that they belong together. */
 fth_err fth_folder_check(const fth_folder *f);
 
-/* Tells data sets apart: of the tokenizers, of what was counted in the splits and of their content, wherever it
- * lies and whatever it was made of. */
+/* Tells data sets apart: of the tokenizers, of what was counted in the splits and of their content,
+ * wherever it lies and whatever it was made of. */
 uint64_t fth_folder_hash(const fth_folder *f);
 
 #endif

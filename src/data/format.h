@@ -1,4 +1,5 @@
-/* format.h: how a data set file begins, for dataset.c and dataset_writer.c. doc/data.md explains it.
+/* format.h: how a data set file begins, for dataset.c and dataset_writer.c. doc/data.md explains
+ * it.
  *
  *     header | offsets of side 0 | ids of side 0 | offsets of side 1 | ids of side 1
  *
@@ -59,8 +60,8 @@ static inline int fth_fds_layout_of(const fth_fds_header *h, fth_fds_layout *l) 
     return 1;
 }
 
-/* What comes after the header is FTH_FDS_BLOCKS blocks of this many bytes, the last ones shorter or empty; each
- * has its check sum in the header, so that damage has a place. */
+/* What comes after the header is FTH_FDS_BLOCKS blocks of this many bytes, the last ones shorter or
+ * empty; each has its check sum in the header, so that damage has a place. */
 static inline uint64_t fth_fds_block(const fth_fds_header *h) {
     return fth_fds_align((h->file_size - FTH_FDS_HEADER + FTH_FDS_BLOCKS - 1) / FTH_FDS_BLOCKS);
 }

@@ -1,4 +1,5 @@
-/* image_list.h: the pictures of a split, one after the other: a list of files with labels, or a file of CIFAR. */
+/* image_list.h: the pictures of a split, one after the other: a list of files with labels, or a
+ * file of CIFAR. */
 #ifndef FTH_DATA_IMAGE_LIST_H
 #define FTH_DATA_IMAGE_LIST_H
 
@@ -8,13 +9,13 @@
 
 typedef struct fth_image_list fth_image_list;
 
-/* path: lines of file<TAB>label, files beside the list unless their names begin with a slash; or "*.bin",
- * records of CIFAR. */
+/* path: lines of file<TAB>label, files beside the list unless their names begin with a slash; or
+ * "*.bin", records of CIFAR. */
 fth_err fth_image_list_open(const char *path, fth_image_list **out);
 void fth_image_list_free(fth_image_list *l);
 
-/* The next picture and its label, valid until the next call; *label NULL after the last. read: false: the label
- * alone is wanted. Errors name the list and the line, or the file. */
+/* The next picture and its label, valid until the next call; *label NULL after the last. read:
+ * false: the label alone is wanted. Errors name the list and the line, or the file. */
 fth_err fth_image_list_next(fth_image_list *l, int read, const fth_image **image,
                             const char **label);
 

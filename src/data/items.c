@@ -1,3 +1,5 @@
+/* items.c: an item is a sentence with its end symbol, or a block of the stream of all sentences
+ * that may begin in the middle of one. */
 #include "data/items.h"
 
 #include <stdlib.h>

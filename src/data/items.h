@@ -6,9 +6,9 @@
  * end to end; a block is given with up to `context` tokens before it, on which there is no loss
  * (-1). The input is the stream one token earlier, an eos before its very first token.
  *
- * An encoder's items have a source alone:
- * Sentence i: bos ids eos.   Block i: bos, then its part of the stream.   Picture i: its patches, the
- * class token's row before them. With masking, what is to be guessed stands in `src_out`, -1 elsewhere. */
+ * An encoder's items have a source alone: Sentence i: bos ids eos. Block i: bos, then its part of
+ * the stream. Picture i: its patches, the class token's row before them. With masking, what is to
+ * be guessed stands in `src_out`, -1 elsewhere. */
 #ifndef FTH_DATA_ITEMS_H
 #define FTH_DATA_ITEMS_H
 

@@ -1,3 +1,5 @@
+/* label_set.c: collects the labels of the training split, sorts them as numbers or as bytes, and
+ * finds one by halving. */
 #include "data/label_set.h"
 
 #include <stdlib.h>

@@ -24,7 +24,8 @@ void fth_label_set_sort(fth_label_set *s);
 int32_t fth_label_set_find(const fth_label_set *s, const char *name);
 void fth_label_set_fini(fth_label_set *s);
 
-/* dataset.json's "labels": {"kind": "class", "names": [...]} or {"kind": "number"}; NULL when out of memory. */
+/* dataset.json's "labels": {"kind": "class", "names": [...]} or {"kind": "number"}; NULL when out
+ * of memory. */
 json_t *fth_label_set_json(const fth_label_set *s);
 /* FTH_BAD_INPUT with the rule; path: for messages. NULL: no labels. */
 fth_err fth_label_set_read(fth_label_set *s, const json_t *json, const char *path);

@@ -1,3 +1,4 @@
+/* map.c: opens, checks that it is a plain file, and maps it for reading only. */
 #include "data/map.h"
 
 #include <errno.h>

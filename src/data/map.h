@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 
-/* A regular file of at least `least` bytes. A pipe is refused, not waited for. On failure *map is NULL. */
+/* A regular file of at least `least` bytes. A pipe is refused, not waited for. On failure *map is
+ * NULL. */
 fth_err fth_map_file(const char *path, size_t least, void **map, size_t *size);
 
 /* NULL is fine. */

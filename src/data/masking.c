@@ -62,7 +62,8 @@ static int64_t unit_end(const fth_masking *m, fth_rng *rng, int64_t n, const int
     return end;
 }
 
-/* Marks units in a random order until `wanted` tokens are chosen; the last unit may be cut, but a word. */
+/* Marks units in a random order until `wanted` tokens are chosen; the last unit may be cut, but a
+ * word. */
 static void choose(const fth_masking *m, fth_rng *rng, int64_t n, const int32_t *ids,
                    int64_t *start, int64_t units, int64_t wanted, int32_t *targets) {
     int64_t chosen = 0;
@@ -107,7 +108,8 @@ fth_err fth_masking_apply(const fth_masking *m, int64_t epoch, int64_t item, int
     return FTH_OK;
 }
 
-/* A rectangle of at least 4 patches that leaves no more than `room`, with sides of 0.3 to 1 / 0.3. */
+/* A rectangle of at least 4 patches that leaves no more than `room`, with sides of 0.3 to 1 /
+ * 0.3. */
 static void choose_rectangle(fth_rng *rng, int64_t room, int32_t rows, int32_t columns,
                              int32_t *height, int32_t *width) {
     const double least = room < 4 ? (double)room : 4;

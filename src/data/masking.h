@@ -1,8 +1,9 @@
 /* masking.h: which tokens a masked language model has to guess, and what stands in their place.
  *
- * A share of a text's tokens is chosen: single ones, whole words, or spans. Of the chosen, most become the mask, some
- * another token, some stay (BERT, section 3.1). Nothing is drawn: the choice follows from seed, epoch and item, so
- * it is the same whatever batch the item is in and however often a run was stopped. */
+ * A share of a text's tokens is chosen: single ones, whole words, or spans. Of the chosen, most
+ * become the mask, some another token, some stay (BERT, section 3.1). Nothing is drawn: the choice
+ * follows from seed, epoch and item, so it is the same whatever batch the item is in and however
+ * often a run was stopped. */
 #ifndef FTH_DATA_MASKING_H
 #define FTH_DATA_MASKING_H
 

@@ -1,3 +1,5 @@
+/* out_folder.c: makes the hidden folder and locks it, so that others can tell it from one that a
+ * killed process has left; commit syncs and exchanges names. */
 #include "data/out_folder.h"
 
 #include <errno.h>

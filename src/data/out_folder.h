@@ -1,5 +1,5 @@
-/* out_folder.h: a folder that appears whole or not at all: made under another name beside its place,
- * synced, renamed. */
+/* out_folder.h: a folder that appears whole or not at all: made under another name beside its
+ * place, synced, renamed. */
 #ifndef FTH_DATA_OUT_FOLDER_H
 #define FTH_DATA_OUT_FOLDER_H
 

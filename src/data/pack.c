@@ -1,3 +1,5 @@
+/* pack.c: items of like length lie in buckets; a batch takes them in their order, then from the
+ * buckets the longest that still fits. */
 #include "data/pack.h"
 
 #include <stdlib.h>

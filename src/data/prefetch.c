@@ -1,9 +1,12 @@
+/* prefetch.c: a ring of batches between one thread that makes and one that takes, with the time
+ * that the taker has waited. */
 #include "data/prefetch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 typedef struct slot {
     fth_packed batch;
@@ -22,12 +25,6 @@ struct fth_prefetch {
     pthread_cond_t changed;
     double waited;
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void *make_batches(void *argument) {
     fth_prefetch *p = argument;
@@ -105,9 +102,9 @@ fth_err fth_prefetch_next(fth_prefetch *p, const fth_packed **batch) {
     }
     pthread_mutex_lock(&p->lock);
     if (p->made == p->given) {
-        double start = now();
+        double start = fth_now();
         while (p->made == p->given) pthread_cond_wait(&p->changed, &p->lock);
-        p->waited += now() - start;
+        p->waited += fth_now() - start;
     }
     slot *s = &p->slots[p->given++ % p->n];
     pthread_cond_broadcast(&p->changed);

@@ -1,3 +1,5 @@
+/* prepare.c: reads the training text once for the vocabulary and once for its ids, then the other
+ * splits with the same tokenizer. */
 #include "data/prepare.h"
 
 #include <math.h>

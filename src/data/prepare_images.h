@@ -1,5 +1,5 @@
-/* prepare_images.h: pictures to a data set: reads every one, checks its size, measures mean and deviation of the
- * training set, and writes bytes and labels where training can map them. */
+/* prepare_images.h: pictures to a data set: reads every one, checks its size, measures mean and
+ * deviation of the training set, and writes bytes and labels where training can map them. */
 #ifndef FTH_DATA_PREPARE_IMAGES_H
 #define FTH_DATA_PREPARE_IMAGES_H
 

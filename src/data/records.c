@@ -1,3 +1,5 @@
+/* records.c: joins the lines of parallel files, of a table or of JSON lines into records, and names
+ * the line of one that is none. */
 #include "data/records.h"
 
 #include <jansson.h>

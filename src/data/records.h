@@ -47,8 +47,8 @@ typedef struct fth_records fth_records;
 fth_err fth_records_new(const fth_text_spec *spec, fth_records **out);
 void fth_records_free(fth_records *r);
 
-/* The next record, valid until the next call; sides = 0 after the last. FTH_BAD_INPUT, with file and
- * line, for what cannot be read as this kind. */
+/* The next record, valid until the next call; sides = 0 after the last. FTH_BAD_INPUT, with file
+ * and line, for what cannot be read as this kind. */
 fth_err fth_records_next(fth_records *r, fth_record *record);
 
 /* Where the newest record stands: file, line in it, lines in all; see lines.h. */

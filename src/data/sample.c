@@ -1,3 +1,5 @@
+/* sample.c: keeps lines below a threshold on their drawn numbers, and halves the threshold when
+ * there are too many. */
 #include "data/sample.h"
 
 #include <stdbool.h>

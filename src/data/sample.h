@@ -2,8 +2,8 @@
  *
  * A line is kept while a number drawn for it (Philox, by its place in the text) is below a bound;
  * whenever the lines kept are more than the budget, the bound is halved and the lines above it are
- * dropped. So the sample depends on the text alone, keeps the order of the lines and needs one pass.
- * A text within the budget is kept whole. */
+ * dropped. So the sample depends on the text alone, keeps the order of the lines and needs one
+ * pass. A text within the budget is kept whole. */
 #ifndef FTH_DATA_SAMPLE_H
 #define FTH_DATA_SAMPLE_H
 
@@ -25,8 +25,8 @@ typedef struct fth_sample {
 
 fth_err fth_sample_add(fth_sample *s, const char *text, size_t length);
 
-/* The same, with what has more than `longest` characters between two blanks cut into lines of that many. *cut
- * is raised by 1 where that happened. The text is valid UTF-8. */
+/* The same, with what has more than `longest` characters between two blanks cut into lines of that
+ * many. *cut is raised by 1 where that happened. The text is valid UTF-8. */
 fth_err fth_sample_add_cut(fth_sample *s, const char *text, size_t length, size_t longest,
                            int64_t *cut);
 void fth_sample_fini(fth_sample *s);

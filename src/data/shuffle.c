@@ -1,3 +1,5 @@
+/* shuffle.c: six rounds of a Feistel network over 4^k numbers, walked again while the result is n
+ * or more. */
 #include "data/shuffle.h"
 
 #include "base/philox.h"

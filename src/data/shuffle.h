@@ -1,7 +1,8 @@
 /* shuffle.h: a random order of n things that takes no memory.
  *
  * A Feistel network of Philox rounds over the smallest 4^k >= n, walked until it lands below n: a
- * one-to-one map of [0, n) onto itself for every seed and epoch, computed for any place on its own. */
+ * one-to-one map of [0, n) onto itself for every seed and epoch, computed for any place on its
+ * own. */
 #ifndef FTH_DATA_SHUFFLE_H
 #define FTH_DATA_SHUFFLE_H
 

@@ -1,3 +1,4 @@
+/* spill.c: unlinks its temporary file at once and copies it to the end of another when asked. */
 #include "data/spill.h"
 
 #include <errno.h>

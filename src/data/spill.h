@@ -1,5 +1,5 @@
-/* spill.h: bytes that grow while others do, and are put behind each other in one file at the end: each waits in a
- * file without a name, which is gone whatever happens to the process. */
+/* spill.h: bytes that grow while others do, and are put behind each other in one file at the end:
+ * each waits in a file without a name, which is gone whatever happens to the process. */
 #ifndef FTH_DATA_SPILL_H
 #define FTH_DATA_SPILL_H
 

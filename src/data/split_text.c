@@ -1,3 +1,4 @@
+/* split_text.c: one writer for each side and reference, committed together. */
 #include "data/split_text.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* split_text.h: the plain text of a split beside its ids, line by line what the data set holds:
- * PREFIX.src.txt, PREFIX.tgt.txt, and PREFIX.ref1.txt, ref2.txt ... for further references (an empty
- * line where a record has fewer). Scores are taken against these. */
+ * PREFIX.src.txt, PREFIX.tgt.txt, and PREFIX.ref1.txt, ref2.txt ... for further references (an
+ * empty line where a record has fewer). Scores are taken against these. */
 #ifndef FTH_DATA_SPLIT_TEXT_H
 #define FTH_DATA_SPLIT_TEXT_H
 

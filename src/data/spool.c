@@ -1,3 +1,5 @@
+/* spool.c: copies what is no plain file (a pipe, standard input) into a temporary folder and reads
+ * the copies instead. */
 #include "data/spool.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "text/lines.h"
 
-/* Replaces "-" (standard input) and pipes among files[0..n) by copies in folder; ordinary files stay
- * what they are, if they can be read. Paths come from the arena. *made counts the copies,
+/* Replaces "-" (standard input) and pipes among files[0..n) by copies in folder; ordinary files
+ * stay what they are, if they can be read. Paths come from the arena. *made counts the copies,
  * folder/copy-0 and so on. */
 fth_err fth_spool(const char *folder, fth_text_file *files, size_t n, fth_arena *arena, int *made);
 

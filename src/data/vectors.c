@@ -20,7 +20,8 @@ static uint64_t aligned(uint64_t size) {
     return (size + FTH_SPILL_ALIGN - 1) / FTH_SPILL_ALIGN * FTH_SPILL_ALIGN;
 }
 
-/* Bytes of both parts, their gaps included; 0 when the numbers of the header are too large to be true. */
+/* Bytes of both parts, their gaps included; 0 when the numbers of the header are too large to be
+ * true. */
 static int layout(const fth_vectors_header *h, uint64_t *offsets, uint64_t *data) {
     const uint64_t limit = UINT64_C(1) << 48;
     *offsets = *data = 0;

@@ -1,8 +1,10 @@
-/* vectors.h: what a split has beside token ids, in a file that is mapped: labels, pictures, frames of sound.
+/* vectors.h: what a split has beside token ids, in a file that is mapped: labels, pictures, frames
+ * of sound.
  *
- * Each record has a number of vectors of one width and type: a label is one vector of one number, a picture one
- * vector of bytes, an utterance one vector of features for each frame. Opening looks at the header alone;
- * fth_vectors_check looks at every byte. Record i of train.labels belongs to sentence i of train.fds. */
+ * Each record has a number of vectors of one width and type: a label is one vector of one number, a
+ * picture one vector of bytes, an utterance one vector of features for each frame. Opening looks at
+ * the header alone; fth_vectors_check looks at every byte. Record i of train.labels belongs to
+ * sentence i of train.fds. */
 #ifndef FTH_DATA_VECTORS_H
 #define FTH_DATA_VECTORS_H
 

@@ -1,4 +1,5 @@
-/* vectors_format.h: how a file of vectors begins, for vectors.c and vectors_writer.c. doc/data.md explains it.
+/* vectors_format.h: how a file of vectors begins, for vectors.c and vectors_writer.c. doc/data.md
+ * explains it.
  *
  *     header | offsets, unless every record has one vector | vectors
  *

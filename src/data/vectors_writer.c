@@ -1,4 +1,5 @@
-/* vectors_writer.c: offsets and vectors grow together, but stand one after the other in the file. */
+/* vectors_writer.c: offsets and vectors grow together, but stand one after the other in the
+ * file. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

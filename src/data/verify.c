@@ -1,3 +1,5 @@
+/* verify.c: one thread that asks every data set for its check sums, block by block, and keeps the
+ * first fault. */
 #include "data/verify.h"
 
 #include <pthread.h>

@@ -1,7 +1,8 @@
-/* verify.h: a thread that reads data sets from end to end, by their check sums, while training reads them.
+/* verify.h: a thread that reads data sets from end to end, by their check sums, while training
+ * reads them.
  *
- * Reading all before the first update would take minutes with large data sets; without it a flipped bit
- * trains. Whoever saves what was trained waits for the end first. */
+ * Reading all before the first update would take minutes with large data sets; without it a flipped
+ * bit trains. Whoever saves what was trained waits for the end first. */
 #ifndef FTH_DATA_VERIFY_H
 #define FTH_DATA_VERIFY_H
 

@@ -1,3 +1,5 @@
+/* align.c: keeps queries and keys of the last cross-attention, and makes its weights from them
+ * on the host. */
 #include "decode/align.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* constraints.c: a table of how many tokens of a phrase are met when the next one comes, and the
+ * shares of the beam by that number. */
 #include "decode/constraints.h"
 
 #include <string.h>

@@ -1,8 +1,11 @@
+/* generator.c: cuts lines into tokens, sorts a window of them by length, searches batch by batch,
+ * and hands texts back in their order. */
 #include "decode/generator.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #include "decode/constraints.h"
 
@@ -27,12 +30,6 @@ typedef struct item {
 
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for generation");
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- making ---- */
@@ -229,10 +226,10 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
         fth_search_batch batch = {n,          offsets,        ids,        prefix_offsets,
                                   prefix_ids, phrase_offsets, phrase_ids, number};
         err = plan_for(g, &need);
-        double start = now();
+        double start = fth_now();
         if (err == FTH_OK)
             err = fth_search(g->steppers, g->n_models, vocab, &g->spec.search, &batch, result);
-        g->totals.seconds += now() - start;
+        g->totals.seconds += fth_now() - start;
     }
     for (int32_t i = 0; i < n && err == FTH_OK; i++) {
         items[chosen[i].index].result = result;

@@ -1,3 +1,5 @@
+/* pick.c: log-softmax of a row, its best words, and a draw by temperature, top-k and top-p from a
+ * counted random number. */
 #include "decode/pick.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* search.c: every step: take the best words of each live hypothesis, forbid and force what the
+ * options say, keep the beam's best by score, and set aside those that end. */
 #include "decode/search.h"
 
 #include <math.h>
@@ -292,8 +294,8 @@ static int32_t groups_of(const fth_search_spec *spec) {
     return spec->groups > 1 ? spec->groups : 1;
 }
 
-/* The next token of the constraint, where it is not among the n candidates of live hypothesis k already: 1 where it
- * is added behind them. */
+/* The next token of the constraint, where it is not among the n candidates of live hypothesis k
+ * already: 1 where it is added behind them. */
 static int32_t next_of_constraint(search *s, const sentence *x, int32_t k, double sum,
                                   fth_candidate *out, int32_t n) {
     if (x->live[k].met >= x->constraint.n || s->listed) return 0;

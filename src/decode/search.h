@@ -12,8 +12,9 @@ typedef struct fth_search_spec {
     int64_t max_len_b;
     int64_t min_len;         /* tokens before the end symbol at least */
     int32_t no_repeat_ngram; /* no n-gram of this size twice; 0: off */
-    /* Diverse beam search (Vijayakumar et al. 2018): so many parts of the beam, searched one after the other; a
-     * word that an earlier part has chosen in the same step costs `diversity`. 0 and 1: one part. */
+    /* Diverse beam search (Vijayakumar et al. 2018): so many parts of the beam, searched one after
+     * the other; a word that an earlier part has chosen in the same step costs `diversity`. 0 and
+     * 1: one part. */
     int32_t groups;
     double diversity;
     bool sampling;
@@ -58,8 +59,8 @@ typedef struct fth_search_result {
 } fth_search_result;
 
 /* Words of a row that the device should choose for such a search (fth_stepper_spec.top): twice the
- * beam, and as many more as the rules can strike out. 0 where all words are needed: samples, several
- * models, a bonus for the unknown word; or where that is more than a device chooses. */
+ * beam, and as many more as the rules can strike out. 0 where all words are needed: samples,
+ * several models, a bonus for the unknown word; or where that is more than a device chooses. */
 int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab);
 
 /* Searches with one model, or with the mean of the probabilities of several. Each stepper holds

@@ -1,3 +1,5 @@
+/* stepper.c: two programs over one set of weights: one encodes, one takes a step over a cache of
+ * keys and values whose rows hypotheses share. */
 #include "decode/stepper.h"
 
 #include <stdlib.h>

@@ -21,8 +21,8 @@ typedef struct fth_stepper_spec {
     int32_t top;        /* words of a row that the device chooses, at most FTH_TOP_MOST; 0: none */
 } fth_stepper_spec;
 
-/* The model, its device and its parameters outlive the stepper. Parameters must not change meanwhile:
- * a device may hold weights in another form. */
+/* The model, its device and its parameters outlive the stepper. Parameters must not change
+ * meanwhile: a device may hold weights in another form. */
 fth_err fth_stepper_new(const fth_model *model, fth_device *dev, const fth_arenas *arenas,
                         const fth_stepper_spec *spec, fth_stepper **out);
 void fth_stepper_free(fth_stepper *s);

@@ -1,3 +1,5 @@
+/* diverged.c: reads diverged.json and draws the loss, the gradients and the sub-layers around the
+ * place where the run failed. */
 #include "figure/diverged.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* gnuplot.c: writes a script to the gnuplot of the machine and says what it answers. */
 #include "figure/gnuplot.h"
 
 #include <stdio.h>

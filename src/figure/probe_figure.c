@@ -1,3 +1,5 @@
+/* probe_figure.c: one panel for each quantity and stack, curves by method and depth; every analysis
+ * has its own axes. */
 #include "figure/probe_figure.h"
 
 #include <math.h>
@@ -409,8 +411,8 @@ static void places_panel(figure *f, int32_t subject, fth_stack stack) {
     end_panel(f);
 }
 
-/* How a map of so many cells along its edge is drawn. Browsers blur a small image that they enlarge,
- * so its cells are shapes of their own; many of them would make a large file. */
+/* How a map of so many cells along its edge is drawn. Browsers blur a small image that they
+ * enlarge, so its cells are shapes of their own; many of them would make a large file. */
 static const char *map_style(int64_t cells) {
     return cells <= 40 ? "image pixels" : "image";
 }

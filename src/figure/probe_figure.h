@@ -4,8 +4,8 @@
 
 #include "probe/table.h"
 
-/* Draws what the analysis `what` found as OUT.svg and OUT.png; numbers that are not finite are left out,
- * and where no other is left, *drawn is false. FTH_NOT_FOUND: no gnuplot. */
+/* Draws what the analysis `what` found as OUT.svg and OUT.png; numbers that are not finite are left
+ * out, and where no other is left, *drawn is false. FTH_NOT_FOUND: no gnuplot. */
 fth_err fth_probe_figure(const char *what, const fth_table *t, const char *out, bool *drawn);
 
 #endif

@@ -1,3 +1,5 @@
+/* sweep_figure.c: a value against the factor with numbers, a line for each setting of the others,
+ * bars over seeds, crosses for runs that failed. */
 #include "figure/sweep_figure.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* training.c: reads the logs of runs into columns and draws loss, gradient norm and rates against
+ * the update. */
 #include "figure/training.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* front.c: finds the front that a config asks for in fronts.def. */
 #include "front/front.h"
 
 const fth_front *fth_front_of(const fth_config *c) {

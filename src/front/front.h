@@ -1,6 +1,6 @@
-/* front.h: how an input becomes the rows that the first layer reads. A front is one file of this folder and
- * a line in fronts.def; it says what is computed, gradients are the graph's affair. Decoders always begin
- * with text. */
+/* front.h: how an input becomes the rows that the first layer reads. A front is one file of this
+ * folder and a line in fronts.def; it says what is computed, gradients are the graph's affair.
+ * Decoders always begin with text. */
 #ifndef FTH_FRONT_FRONT_H
 #define FTH_FRONT_FRONT_H
 
@@ -15,8 +15,8 @@ typedef enum fth_input_form {
 
 typedef struct fth_front {
     fth_input_form input;
-    /* x_0 of the encoder's stack, [source rows, d]; the builder stands in the stack. drop: with the dropout
-     * of config, else the caller drops. */
+    /* x_0 of the encoder's stack, [source rows, d]; the builder stands in the stack. drop: with the
+     * dropout of config, else the caller drops. */
     fth_val (*rows)(fth_builder *b, bool drop);
     /* Numbers in a row of the batch's input; NULL: it has none. */
     int32_t (*width)(const fth_config *c);

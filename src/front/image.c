@@ -1,6 +1,6 @@
-/* image.c: a picture becomes rows: W patch + b for each patch in reading order, before them the class token,
- * in place of hidden ones the mask token; then positions and dropout (ViT, Dosovitskiy et al. 2021, eq. 1;
- * the mask token: BEiT, Bao et al. 2022, sec. 2.4). */
+/* image.c: a picture becomes rows: W patch + b for each patch in reading order, before them the
+ * class token, in place of hidden ones the mask token; then positions and dropout (ViT, Dosovitskiy
+ * et al. 2021, eq. 1; the mask token: BEiT, Bao et al. 2022, sec. 2.4). */
 #include "front/front.h"
 
 static int32_t width(const fth_config *c) {

@@ -1,9 +1,11 @@
-/* speech.c: frames of sound become rows: two convolutions over time of kernel 5 and stride 2, each followed by
- * a GLU, then times sqrt(d), positions and dropout (fairseq's S2T Transformer, Wang et al. 2020).
+/* speech.c: frames of sound become rows: two convolutions over time of kernel 5 and stride 2, each
+ * followed by a GLU, then times sqrt(d), positions and dropout (fairseq's S2T Transformer, Wang et
+ * al. 2020).
  *
- * A row of the source has four frames, and the two steps between the convolutions that come of them: the even
- * one, whose window begins two frames before the row's first, and the odd one. Where an utterance ends with one
- * or two frames of its last row, that row has no odd step, and the batch hides it. */
+ * A row of the source has four frames, and the two steps between the convolutions that come of
+ * them: the even one, whose window begins two frames before the row's first, and the odd one. Where
+ * an utterance ends with one or two frames of its last row, that row has no odd step, and the batch
+ * hides it. */
 #include <math.h>
 
 #include "front/front.h"

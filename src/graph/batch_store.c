@@ -1,3 +1,5 @@
+/* batch_store.c: copies packed sides and derives what the kernels want beside them: positions,
+ * words in order, rows that are picked. */
 #include "graph/batch_store.h"
 
 #include <stdlib.h>

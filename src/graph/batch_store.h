@@ -31,8 +31,8 @@ fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_r
 int64_t fth_batch_store_bytes(int32_t src_rows, int32_t tgt_rows, int32_t max_sent);
 void fth_batch_store_fini(fth_batch_store *s);
 
-/* Fills one side from packed arrays. ids [offsets[n_sent]], every one in [0, vocab); NULL: rows that are no
- * words. targets may be NULL; every one must be below `classes`. */
+/* Fills one side from packed arrays. ids [offsets[n_sent]], every one in [0, vocab); NULL: rows
+ * that are no words. targets may be NULL; every one must be below `classes`. */
 fth_err fth_batch_store_rows(fth_batch_store *s, fth_side side, int32_t n_sent,
                              const int32_t *offsets, const int32_t *ids, int32_t vocab,
                              const int32_t *targets, int32_t classes);
@@ -42,8 +42,9 @@ fth_err fth_batch_store_fill(fth_batch_store *s, fth_side side, int32_t n_sent,
                              const int32_t *offsets, const int32_t *ids, const int32_t *targets,
                              int32_t vocab);
 
-/* Rows of numbers, which are copied: offsets [n_sent + 1] says which are a sentence's; pictures have as many
- * each. And labels or values of the n_sent sentences of the batch. NULL: there are none. */
+/* Rows of numbers, which are copied: offsets [n_sent + 1] says which are a sentence's; pictures
+ * have as many each. And labels or values of the n_sent sentences of the batch. NULL: there are
+ * none. */
 fth_err fth_batch_store_numbers(fth_batch_store *s, int32_t n_sent, const int32_t *offsets,
                                 int32_t width, const float *data, const int32_t *masked);
 fth_err fth_batch_store_pictures(fth_batch_store *s, int32_t n_sent, int32_t rows, int32_t width,

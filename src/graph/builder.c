@@ -1,3 +1,5 @@
+/* builder.c: appends forward operations and checks their shapes; a join and the norm after it
+ * become one operation. */
 #include "graph/builder.h"
 
 #include <math.h>

@@ -78,7 +78,8 @@ fth_val fth_param_part(fth_builder *b, fth_val param, int64_t first, int64_t row
 /* Gain and bias of a layer norm over `width` columns: suffix + ".weight" and ".bias". */
 fth_norm_params fth_norm_at(fth_builder *b, int64_t width, const char *suffix);
 
-/* sqrt(d) table[token] + positions, with the word dropout of config; `drop`: with its dropout too. */
+/* sqrt(d) table[token] + positions, with the word dropout of config; `drop`: with its dropout
+ * too. */
 fth_val fth_embed(fth_builder *b, fth_side side, fth_val table, fth_val positions, bool drop);
 /* The batch's rows of numbers. */
 fth_val fth_numbers_in(fth_builder *b, int64_t width);
@@ -118,7 +119,8 @@ fth_val fth_join3(fth_builder *b, fth_coef r, fth_val x, fth_coef a, fth_val bra
 /* r x + y, without a dropout */
 fth_val fth_add(fth_builder *b, fth_coef r, fth_val x, fth_val y);
 
-/* Rows of the source: the first of every sentence, those with a target, the mean of every sentence. */
+/* Rows of the source: the first of every sentence, those with a target, the mean of every
+ * sentence. */
 fth_val fth_pick_rows(fth_builder *b, fth_val x, fth_pick what);
 fth_val fth_mean_rows(fth_builder *b, fth_val x);
 

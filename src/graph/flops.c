@@ -1,3 +1,5 @@
+/* flops.c: two operations for each multiply-add of the products and of attention; nothing else
+ * counts. */
 #include "graph/flops.h"
 
 #include "graph/op.h"

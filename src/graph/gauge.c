@@ -1,3 +1,4 @@
+/* gauge.c: appends the operations with their two columns of the board. */
 #include "graph/gauge.h"
 
 #include "graph/op.h"

@@ -1,3 +1,4 @@
+/* graph.c: growing lists of values and operations in one arena; value 0 means "none". */
 #include "graph/graph.h"
 
 #include <stdlib.h>

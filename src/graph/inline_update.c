@@ -1,3 +1,5 @@
+/* inline_update.c: finds matrices whose gradient one operation completes, puts an update after the
+ * last reader of each, and moves the other gradients together. */
 #include "graph/inline_update.h"
 
 #include <stdlib.h>
@@ -116,8 +118,8 @@ static int by_last(const void *a, const void *b) {
     return by_begin(x, y);
 }
 
-/* Lets matrices wait for each other until enough of them have come, and then for the next ones, so that
- * gradients that are deferred are ready. */
+/* Lets matrices wait for each other until enough of them have come, and then for the next ones, so
+ * that gradients that are deferred are ready. */
 static fth_err gather(pass *p) {
     if (p->spec->together == 0) return FTH_OK;
     candidate **order = malloc(sizeof *order * (size_t)(p->n + 1));

@@ -1,7 +1,8 @@
-/* inline_update.h: matrices that are updated inside of the backward. As soon as a gradient is complete and
- * nobody reads the matrix any more, Adam takes it, and its place serves the next one: gradients
- * of these matrices need no arena, and they are read while a cache still holds them. Possible where
- * an update is one batch and nothing waits for the norm of the whole gradient (no clipping). */
+/* inline_update.h: matrices that are updated inside of the backward. As soon as a gradient is
+ * complete and nobody reads the matrix any more, Adam takes it, and its place serves the next one:
+ * gradients of these matrices need no arena, and they are read while a cache still holds them.
+ * Possible where an update is one batch and nothing waits for the norm of the whole gradient (no
+ * clipping). */
 #ifndef FTH_GRAPH_INLINE_UPDATE_H
 #define FTH_GRAPH_INLINE_UPDATE_H
 
@@ -36,7 +37,8 @@ fth_err fth_graph_update_inline(fth_graph *g, const fth_inline_spec *spec, fth_i
                                 fth_val *sums);
 void fth_inline_updates_fini(fth_inline_updates *e);
 
-/* Where the gradient of a parameter's element lies among the gradients; -1: the backward itself updates it. */
+/* Where the gradient of a parameter's element lies among the gradients; -1: the backward itself
+ * updates it. */
 int64_t fth_inline_updates_grad(const fth_inline_updates *e, int64_t offset);
 
 #endif

@@ -1,3 +1,5 @@
+/* param.c: finds parameters by the hash of their name, and gives each its place in the arena when
+ * it is first named. */
 #include "graph/param.h"
 
 #include <stdlib.h>

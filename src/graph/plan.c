@@ -48,10 +48,6 @@ int32_t fth_late_by(const fth_op *op, int32_t lag) {
     return op->kind == FTH_KIND_update ? FTH_UPDATE_LAGS * lag : lag;
 }
 
-static fth_val owner(const fth_graph *g, fth_val v) {
-    return g->value[v].base ? g->value[v].base : v;
-}
-
 /* Whether it is a product without more to it. */
 static bool is_plain_product(const fth_op *op, fth_kind kind) {
     if (op->kind != kind) return false;
@@ -61,7 +57,7 @@ static bool is_plain_product(const fth_op *op, fth_kind kind) {
 
 static bool reads(const fth_graph *g, const fth_op *op, fth_val v) {
     for (int k = 0; k < op->n_in; k++)
-        if (owner(g, op->in[k]) == v) return true;
+        if (fth_owner(g, op->in[k]) == v) return true;
     return false;
 }
 
@@ -71,7 +67,7 @@ int32_t fth_joined_product(const fth_graph *g, int32_t j) {
     if (!forward && op->kind != FTH_KIND_join_norm_bwd) return -1;
     const fth_val v = op->in[forward ? JOIN_F : JOIN_BWD_DY];
     const int32_t i = v ? g->value[v].producer : -1;
-    if (i < 0 || i >= j || owner(g, v) != v) return -1;
+    if (i < 0 || i >= j || fth_owner(g, v) != v) return -1;
     if (!is_plain_product(&g->op[i], forward ? FTH_KIND_linear : FTH_KIND_linear_dx)) return -1;
     for (int32_t k = i + 1; k < j; k++) /* an update might be of its matrix */
         if (g->op[k].kind == FTH_KIND_update || reads(g, &g->op[k], v)) return -1;
@@ -80,7 +76,7 @@ int32_t fth_joined_product(const fth_graph *g, int32_t j) {
 
 static void note_uses(rehearsal *r, const fth_val *operands, int n, int32_t end) {
     for (int k = 0; k < n; k++) {
-        int32_t *last = &r->last[owner(r->g, operands[k])];
+        int32_t *last = &r->last[fth_owner(r->g, operands[k])];
         if (end > *last) *last = end;
     }
 }
@@ -101,7 +97,7 @@ static void find_last_uses(rehearsal *r) {
         if (operand_of_joined(r, i)) note_uses(r, operand_of_joined(r, i), 1, end);
     }
     for (fth_val v = 1; v < r->g->n_values; v++)
-        if (r->g->value[v].keep) r->last[owner(r->g, v)] = r->g->n_ops;
+        if (r->g->value[v].keep) r->last[fth_owner(r->g, v)] = r->g->n_ops;
 }
 
 /* Inputs whose place an output may take over; the kernels read each element before writing it. */
@@ -177,7 +173,7 @@ static fth_err give(rehearsal *r, int64_t at, int64_t bytes) {
 }
 
 static void place_output(rehearsal *r, int32_t i, const fth_op *op, int k) {
-    fth_val v = op->out[k] ? owner(r->g, op->out[k]) : 0;
+    fth_val v = op->out[k] ? fth_owner(r->g, op->out[k]) : 0;
     if (!v || r->g->value[v].storage != FTH_IN_ARENA || r->placed[v]) return;
     int from = replaced_input(op, k);
     fth_val old = from >= 0 ? op->in[from] : 0;
@@ -193,7 +189,7 @@ static void place_output(rehearsal *r, int32_t i, const fth_op *op, int k) {
 
 static fth_err release_operands(rehearsal *r, int32_t i, const fth_val *operands, int n) {
     for (int k = 0; k < n; k++) {
-        fth_val v = operands[k] ? owner(r->g, operands[k]) : 0;
+        fth_val v = operands[k] ? fth_owner(r->g, operands[k]) : 0;
         if (!v || r->last[v] != i || !r->placed[v] || r->moved[v]) continue;
         r->moved[v] = true; /* given back once, even when it is an operand twice */
         FTH_TRY(give(r, r->plan->offset[v], fth_value_bytes(r->g, r->spec, v)));

@@ -1,10 +1,15 @@
 /* plan.h: where every value of a graph lies. Values of the arena are placed by lifetime, so that
  * the peak is known before anything runs; under a budget, layers are recomputed in the backward
- * instead of being kept (recompute.h). */
+ * instead of being kept (recompute_layers.c). */
 #ifndef FTH_GRAPH_PLAN_H
 #define FTH_GRAPH_PLAN_H
 
 #include "graph/graph.h"
+
+/* The value that a view is of, or v itself: who owns its storage. */
+static inline fth_val fth_owner(const fth_graph *g, fth_val v) {
+    return g->value[v].base ? g->value[v].base : v;
+}
 
 /* What the planner must know of a device and of the batches to come. */
 typedef struct fth_plan_spec {
@@ -22,15 +27,17 @@ typedef struct fth_plan {
 } fth_plan;
 
 /* Operations whose results nobody waits for, the gradients of weights, the updates that they make,
- * the norms that are taken again for them and telemetry: a device may run them beside the others. */
+ * the norms that are taken again for them and telemetry: a device may run them beside the
+ * others. */
 bool fth_is_deferrable(const fth_op *op);
 /* By how many operations it may end late: lag, or several times as much for updates, which are
  * large and come seldom; 0 where it is not deferrable. */
 enum { FTH_UPDATE_LAGS = 4 };
 int32_t fth_late_by(const fth_op *op, int32_t lag);
 
-/* The product, linear or linear_dx, whose result operation j, join_norm or its backward, reads before anybody
- * else does: a device may make both at once, in the place of j. -1: there is none. */
+/* The product, linear or linear_dx, whose result operation j, join_norm or its backward, reads
+ * before anybody else does: a device may make both at once, in the place of j. -1: there is
+ * none. */
 int32_t fth_joined_product(const fth_graph *g, int32_t j);
 
 /* What is made again beside the outputs of layer norms, from the lowest on. */

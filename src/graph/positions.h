@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* Entry i of width d for the k-th token of a sentence (from 0), which stands at position k + 2:
- * fairseq's layout, sines in the first half, cosines in the second; the last entry of an odd width is 0.
- */
+ * fairseq's layout, sines in the first half, cosines in the second; the last entry of an odd width
+ * is 0. */
 static inline double fth_sinusoid(int64_t k, int64_t i, int64_t d) {
     int64_t half = d / 2;
     if (i >= 2 * half) return 0;

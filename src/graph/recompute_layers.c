@@ -1,7 +1,7 @@
 /* recompute_layers.c: trades work for memory. Single values that are cheap to make again come first
- * (recompute_values.c). Where that is not enough, layers are taken in groups; of a recomputed group only the
- * values that others read are kept, and its forward operations are run again right before its
- * backward. Masks are counted and kernels deterministic, so the values are the same to the bit.
+ * (recompute_values.c). Where that is not enough, layers are taken in groups; of a recomputed group
+ * only the values that others read are kept, and its forward operations are run again right before
+ * its backward. Masks are counted and kernels deterministic, so the values are the same to the bit.
  *
  * The bottom layers are recomputed first: the peak is where the backward starts, and they are the
  * ones whose second copy is made when everything above has been freed. */
@@ -28,8 +28,8 @@ typedef struct rewrite {
     int32_t n_out, cap_out;
 } rewrite;
 
-/* Groups are numbered from the bottom of the model: the encoder's, then the decoder's. An update may
- * stand among the operations of another layer and reads nothing of its own layer's forward. */
+/* Groups are numbered from the bottom of the model: the encoder's, then the decoder's. An update
+ * may stand among the operations of another layer and reads nothing of its own layer's forward. */
 static int32_t segment_of(const rewrite *w, const fth_op *op) {
     if (op->layer < 0 || op->stack == FTH_NO_STACK || op->kind == FTH_KIND_update) return -1;
     int32_t before = 0;
@@ -42,10 +42,6 @@ static int32_t groups_in(const rewrite *w, int32_t group) {
     return (w->depth[0] + group - 1) / group + (w->depth[1] + group - 1) / group;
 }
 
-static fth_val owner(const fth_graph *g, fth_val v) {
-    return g->value[v].base ? g->value[v].base : v;
-}
-
 /* Finds the group of every operation and the values that leave their group. */
 static void survey(rewrite *w) {
     fth_graph *g = w->g;
@@ -55,15 +51,15 @@ static void survey(rewrite *w) {
         w->segment[i] = segment_of(w, op);
         if (op->backward) continue;
         for (int k = 0; k < op->n_out; k++)
-            if (op->out[k]) w->home[owner(g, op->out[k])] = w->segment[i];
+            if (op->out[k]) w->home[fth_owner(g, op->out[k])] = w->segment[i];
     }
     for (int32_t i = 0; i < g->n_ops; i++)
         for (int k = 0; k < g->op[i].n_in; k++) {
-            fth_val v = owner(g, g->op[i].in[k]);
+            fth_val v = fth_owner(g, g->op[i].in[k]);
             if (v && w->segment[i] != w->home[v]) w->shared[v] = true;
         }
     for (fth_val v = 1; v < g->n_values; v++)
-        if (g->value[v].keep) w->shared[owner(g, v)] = true;
+        if (g->value[v].keep) w->shared[fth_owner(g, v)] = true;
 }
 
 /* Whether value v must be made again for the backward of group s. */
@@ -76,7 +72,8 @@ static void want(rewrite *w, fth_val v, int32_t s) {
     int32_t maker = w->g->value[v].producer;
     if (!is_inner(w, v, s) || maker < 0 || w->wanted[maker]) return;
     w->wanted[maker] = true;
-    for (int k = 0; k < w->g->op[maker].n_in; k++) want(w, owner(w->g, w->g->op[maker].in[k]), s);
+    for (int k = 0; k < w->g->op[maker].n_in; k++)
+        want(w, fth_owner(w->g, w->g->op[maker].in[k]), s);
 }
 
 static fth_err append(rewrite *w, const fth_op *op) {
@@ -99,7 +96,7 @@ static fth_val second(rewrite *w, fth_val v) {
 
 /* An operand as the second run and the backward of group s see it. */
 static fth_val renamed(rewrite *w, fth_val v, int32_t s, bool is_output) {
-    fth_val base = owner(w->g, v);
+    fth_val base = fth_owner(w->g, v);
     if (!v || (!is_output && !is_inner(w, base, s))) return v;
     fth_val copy = second(w, base);
     if (base == v) return copy;
@@ -138,7 +135,7 @@ static fth_err rewrite_ops(rewrite *w) {
         int32_t s = w->segment[i];
         if (w->g->op[i].backward) {
             for (int k = 0; s >= 0 && k < w->g->op[i].n_in; k++)
-                want(w, owner(w->g, w->g->op[i].in[k]), s);
+                want(w, fth_owner(w->g, w->g->op[i].in[k]), s);
         } else if (s >= 0) {
             if (first[s] > i) first[s] = i;
             end[s] = i + 1;
@@ -295,8 +292,8 @@ static fth_recompute_counts part_of(fth_recompute_counts all, int32_t amount) {
     return (fth_recompute_counts){attention, amount - attention};
 }
 
-/* The least of it that fits, by bisection: norms, then as few attentions as it takes, then products.
- * *fits: g is replaced. */
+/* The least of it that fits, by bisection: norms, then as few attentions as it takes, then
+ * products. *fits: g is replaced. */
 static fth_err fewest_values(fth_graph *g, const fth_plan_spec *spec, int64_t budget, bool *fits,
                              fth_plan *out) {
     const fth_recompute_counts all = fth_graph_recomputable(g);

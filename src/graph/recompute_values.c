@@ -1,11 +1,11 @@
-/* recompute_values.c: single values that are not kept for the backward but made again right before it reads
- * them, from values that are kept anyway or made again themselves:
+/* recompute_values.c: single values that are not kept for the backward but made again right before
+ * it reads them, from values that are kept anyway or made again themselves:
  *   outputs of layer norms, from the norm's input,
  *   outputs of attention, from queries, keys and values,
  *   outputs of products (queries, keys and values; hidden layers), from the product's input.
- * The first two are a quarter of the activations for 3 to 4 % of the time of an update. Products cost
- * as much as recomputing whole layers does for the same memory (recompute_layers.c), but those whose
- * outputs the backward does not read are spared. */
+ * The first two are a quarter of the activations for 3 to 4 % of the time of an update. Products
+ * cost as much as recomputing whole layers does for the same memory (recompute_layers.c), but those
+ * whose outputs the backward does not read are spared. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +21,6 @@ typedef struct survey {
     fth_val *copy;     /* [n_values] what the backward reads instead, 0: the value itself */
     int32_t *maker_of; /* [n_ops] forward operation to be run again before this one, -1 */
 } survey;
-
-static fth_val owner(const fth_graph *g, fth_val v) {
-    return g->value[v].base ? g->value[v].base : v;
-}
 
 static bool is_norm(const fth_op *op) {
     return !op->backward && (op->kind == FTH_KIND_norm || op->kind == FTH_KIND_join_norm);
@@ -47,7 +43,7 @@ static void take_survey(survey *t) {
     for (int32_t i = 0; i < g->n_ops; i++) {
         const fth_op *op = &g->op[i];
         for (int k = 0; k < op->n_in; k++) {
-            const fth_val v = op->in[k], base = owner(g, v);
+            const fth_val v = op->in[k], base = fth_owner(g, v);
             t->last[base] = i;
             if (!v || !op->backward) continue;
             const fth_op *first = t->reader[base] >= 0 ? &g->op[t->reader[base]] : op;
@@ -65,13 +61,14 @@ static bool ask(survey *t, int32_t i, const fth_val *in, int n_in, fth_val out) 
     if (t->kept[out] || reader < 0 || t->maker_of[reader] >= 0) return false;
     for (int k = 0; k < n_in; k++)
         if (in[k] && t->g->value[in[k]].storage == FTH_IN_ARENA &&
-            t->last[owner(t->g, in[k])] <= reader)
+            t->last[fth_owner(t->g, in[k])] <= reader)
             return false;
     t->maker_of[reader] = i;
     return true;
 }
 
-/* Norms whose output is read by products alone: those of gradients, and those that are made again. */
+/* Norms whose output is read by products alone: those of gradients, and those that are made
+ * again. */
 static int32_t choose_norms(survey *t) {
     int32_t chosen = 0;
     for (int32_t i = 0; i < t->g->n_ops; i++) {
@@ -145,7 +142,7 @@ static fth_err add_copy(survey *t, const fth_op *op, const fth_op *reader, fth_o
 
 /* An operand as the backward sees it. */
 static fth_val renamed(survey *t, fth_val v) {
-    const fth_val copy = t->copy[owner(t->g, v)];
+    const fth_val copy = t->copy[fth_owner(t->g, v)];
     if (!copy || !t->g->value[v].base) return copy ? copy : v;
     return fth_graph_columns(t->g, copy, t->g->value[v].column, t->g->value[v].width);
 }

@@ -1,5 +1,5 @@
-/* class.c: a class for every sentence or picture: logits = W D tanh(V D(pooled) + a) + b (BERT, Devlin et
- * al. 2019, sec. 4.1). */
+/* class.c: a class for every sentence or picture: logits = W D tanh(V D(pooled) + a) + b (BERT,
+ * Devlin et al. 2019, sec. 4.1). */
 #include "head/head.h"
 
 static void build(fth_builder *b, const fth_head_spec *spec, fth_val x, fth_head_outputs *out) {

@@ -1,3 +1,4 @@
+/* head.c: finds the head that a config asks for in heads.def, and what heads have in common. */
 #include "head/head.h"
 
 #include <stdio.h>

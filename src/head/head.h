@@ -1,5 +1,6 @@
-/* head.h: what is predicted from the rows of the top stack, and the loss. A head is one file of this folder
- * and a line in heads.def; it says what is computed, gradients are the graph's affair. */
+/* head.h: what is predicted from the rows of the top stack, and the loss. A head is one file of
+ * this folder and a line in heads.def; it says what is computed, gradients are the graph's
+ * affair. */
 #ifndef FTH_HEAD_HEAD_H
 #define FTH_HEAD_HEAD_H
 

@@ -1,5 +1,6 @@
-/* masked_token.c: what was hidden, from the rows with a target alone. Words: logits = E LN(gelu(W h + b)) + c
- * (BERT, Devlin et al. 2019); of pictures visual tokens: logits = W h + b (BEiT, Bao et al. 2022, eq. 2). */
+/* masked_token.c: what was hidden, from the rows with a target alone. Words: logits = E LN(gelu(W h
+ * + b)) + c (BERT, Devlin et al. 2019); of pictures visual tokens: logits = W h + b (BEiT, Bao et
+ * al. 2022, eq. 2). */
 #include "front/front.h"
 #include "head/head.h"
 

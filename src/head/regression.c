@@ -1,5 +1,5 @@
-/* regression.c: a number for every sentence or picture: y = w D tanh(V D(pooled) + a) + b, trained on the
- * squared distance from its value. */
+/* regression.c: a number for every sentence or picture: y = w D tanh(V D(pooled) + a) + b, trained
+ * on the squared distance from its value. */
 #include "head/head.h"
 
 static void build(fth_builder *b, const fth_head_spec *spec, fth_val x, fth_head_outputs *out) {

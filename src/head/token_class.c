@@ -1,5 +1,5 @@
-/* token_class.c: a class for every row: logits = W h + b. With pictures this is segmentation, patch by
- * patch. */
+/* token_class.c: a class for every row: logits = W h + b. With pictures this is segmentation, patch
+ * by patch. */
 #include "head/head.h"
 
 static void build(fth_builder *b, const fth_head_spec *spec, fth_val x, fth_head_outputs *out) {

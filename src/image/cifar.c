@@ -1,4 +1,5 @@
-/* cifar.c: CIFAR-10's binary files: records of one label byte, then 1,024 red, green and blue bytes each. */
+/* cifar.c: CIFAR-10's binary files: records of one label byte, then 1,024 red, green and blue bytes
+ * each. */
 #include <stdlib.h>
 
 #include "base/file.h"

@@ -16,8 +16,9 @@ typedef struct fth_image {
     uint8_t *pixels;                 /* [channels, height, width] */
 } fth_image;
 
-/* Reads a PNG or JPEG file, told apart by its first bytes. Transparency is left out, palettes and 16 bits
- * become 8-bit colours. FTH_BAD_INPUT, with the file: another format, a damaged or cut file, too many pixels. */
+/* Reads a PNG or JPEG file, told apart by its first bytes. Transparency is left out, palettes and
+ * 16 bits become 8-bit colours. FTH_BAD_INPUT, with the file: another format, a damaged or cut
+ * file, too many pixels. */
 fth_err fth_image_read(const char *path, fth_image *out);
 void fth_image_fini(fth_image *image);
 

@@ -1,4 +1,5 @@
-/* jpeg.c: JPEG by libjpeg: grey or colour; a cut or damaged file is refused, not filled with grey. */
+/* jpeg.c: JPEG by libjpeg: grey or colour; a cut or damaged file is refused, not filled with
+ * grey. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>

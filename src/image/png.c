@@ -43,7 +43,8 @@ static void ask_for_bytes(png_structp png, png_infop info) {
     png_read_update_info(png, info);
 }
 
-/* Lines of an interlaced picture come in several passes: all of it is kept as it comes, then turned. */
+/* Lines of an interlaced picture come in several passes: all of it is kept as it comes, then
+ * turned. */
 static void turn(const uint8_t *lines, fth_image *out) {
     const size_t n = (size_t)out->height * (size_t)out->width;
     for (size_t i = 0; i < n; i++)

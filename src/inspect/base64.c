@@ -1,3 +1,4 @@
+/* base64.c: three bytes to four letters, RFC 4648. */
 #include "inspect/base64.h"
 
 fth_err fth_base64_add(fth_str *out, const unsigned char *byte, size_t n) {

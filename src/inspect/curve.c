@@ -1,3 +1,4 @@
+/* curve.c: when the points are full, neighbours are joined and the stride doubles. */
 #include "inspect/curve.h"
 
 #include <math.h>

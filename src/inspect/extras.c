@@ -1,3 +1,4 @@
+/* extras.c: reads diverged.json and samples into JSON of bounded size, long texts shortened. */
 #include "inspect/extras.h"
 
 #include <stdio.h>

@@ -8,8 +8,8 @@
  * a string that says why when it cannot be read. NULL: no memory. */
 json_t *fth_extras_diverged(const char *folder);
 
-/* The first lines of RUN/samples.jsonl, as `fathom generate --format jsonl` writes them: an array of
- * {"source": TEXT, "text": TEXT, "score": X}; empty without it. NULL: no memory. */
+/* The first lines of RUN/samples.jsonl, as `fathom generate --format jsonl` writes them: an array
+ * of {"source": TEXT, "text": TEXT, "score": X}; empty without it. NULL: no memory. */
 json_t *fth_extras_samples(const char *folder);
 
 #endif

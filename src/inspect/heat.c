@@ -1,3 +1,4 @@
+/* heat.c: when the columns are full, neighbours are averaged and the stride doubles. */
 #include "inspect/heat.h"
 
 #include <math.h>

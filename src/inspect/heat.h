@@ -2,8 +2,9 @@
  *
  * A line of the log has a value for every sub-layer, bottom to top: kind after kind within a layer.
  * Here the kinds are kept apart, since they differ more from one another than layers do. Of a deep
- * stack several neighbouring layers share a cell (the mean of those that have a value); of a long run
- * every stride-th line is kept. A value that is not finite makes its cell not finite: faults show. */
+ * stack several neighbouring layers share a cell (the mean of those that have a value); of a long
+ * run every stride-th line is kept. A value that is not finite makes its cell not finite: faults
+ * show. */
 #ifndef FTH_INSPECT_HEAT_H
 #define FTH_INSPECT_HEAT_H
 

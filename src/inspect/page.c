@@ -1,3 +1,4 @@
+/* page.c: puts style, code and data into one HTML file whose policy names them by their SHA-256. */
 #include "inspect/page.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* page.h: the page of `report` and `watch`: one HTML file that holds all it needs and asks nobody. */
+/* page.h: the page of `report` and `watch`: one HTML file that holds all it needs and asks
+ * nobody. */
 #ifndef FTH_INSPECT_PAGE_H
 #define FTH_INSPECT_PAGE_H
 

@@ -1,3 +1,5 @@
+/* run_view.c: takes each line of log.jsonl by its kind and keeps curves, heat maps, settings and
+ * the state of the run. */
 #include "inspect/run_view.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* run_view_json.c: writes curves as numbers and heat maps as base64 bytes on a scale of their
+ * own. */
 #include "inspect/run_view_json.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* run_views.c: opens and polls a list of folders. */
 #include "inspect/run_views.h"
 
 #include <stdlib.h>

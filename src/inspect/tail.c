@@ -1,3 +1,5 @@
+/* tail.c: remembers an offset and the file's identity; a file that was cut or replaced is read from
+ * its beginning. */
 #include "inspect/tail.h"
 
 #include <errno.h>

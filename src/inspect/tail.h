@@ -1,7 +1,7 @@
 /* tail.h: reads a file of lines that another program may still be writing.
  *
- * Each poll hands out the whole lines that came since the last one; the beginning of a line that has
- * no end yet waits for its rest. A file that was replaced or cut is read again from its start.
+ * Each poll hands out the whole lines that came since the last one; the beginning of a line that
+ * has no end yet waits for its rest. A file that was replaced or cut is read again from its start.
  * Memory is bounded: a line longer than FTH_TAIL_LINE is passed over and counted. */
 #ifndef FTH_INSPECT_TAIL_H
 #define FTH_INSPECT_TAIL_H

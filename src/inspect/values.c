@@ -1,3 +1,5 @@
+/* values.c: a reader of digits for the very form in which the log is written; everything else goes
+ * to the JSON reader. */
 #include "inspect/values.h"
 
 #include <math.h>

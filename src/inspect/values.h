@@ -1,7 +1,7 @@
 /* values.h: the `layers` lines of log.jsonl, read fast.
  *
- * A run of a thousand layers logs hundreds of megabytes of numbers. Lines in the form in which fathom
- * writes them are read here directly; any other line is left to the JSON parser. */
+ * A run of a thousand layers logs hundreds of megabytes of numbers. Lines in the form in which
+ * fathom writes them are read here directly; any other line is left to the JSON parser. */
 #ifndef FTH_INSPECT_VALUES_H
 #define FTH_INSPECT_VALUES_H
 

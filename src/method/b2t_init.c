@@ -1,3 +1,4 @@
+/* b2t_init.c: scales value, output and FFN matrices as the b2t methods want. */
 #include "method/b2t_init.h"
 
 #include <math.h>

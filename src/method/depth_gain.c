@@ -1,3 +1,5 @@
+/* depth_gain.c: beta by the depths of the two stacks (DeepNet, table I), on value, output and FFN
+ * matrices. */
 #include "method/depth_gain.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* fold.c: copies parameters by name from a source to a target model and multiplies the ends of
+ * branches. */
 #include "method/fold.h"
 
 #include <stdio.h>

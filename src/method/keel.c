@@ -1,5 +1,5 @@
-/* keel.c: x <- LN(alpha x + D(G(LN'(x)))): Post-LN with a residual as strong as the stack is deep and
- * a second LN before each branch. */
+/* keel.c: x <- LN(alpha x + D(G(LN'(x)))): Post-LN with a residual as strong as the stack is deep
+ * and a second LN before each branch. */
 #include "method/method.h"
 
 enum { ALPHA }; /* places in state->number, by stack */

@@ -1,3 +1,5 @@
+/* method.c: the list of methods.def, the search in it, and the options of a method with their
+ * defaults filled in. */
 #include "method/method.h"
 
 #include <stdio.h>

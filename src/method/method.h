@@ -20,8 +20,8 @@ typedef struct fth_option_spec {
 } fth_option_spec;
 
 /* A kind of layer norm that a method has beside the usual ones (self_attn_layer_norm,
- * encoder_attn_layer_norm, final_layer_norm of a layer, layer_norm on top of a stack): what its name
- * begins with behind the name of its stack or layer, and what analyses call it. */
+ * encoder_attn_layer_norm, final_layer_norm of a layer, layer_norm on top of a stack): what its
+ * name begins with behind the name of its stack or layer, and what analyses call it. */
 typedef struct fth_norm_kind {
     const char *prefix, *name;
     bool below; /* it stands below the first layer */
@@ -110,8 +110,8 @@ typedef struct fth_method {
     const char *(*profiled)(const fth_method_state *state, fth_sub sub);
     /* One line of advice for a run with these options, or NULL. */
     const char *(*warn)(const fth_method_state *state);
-    /* Fold to the plain method with the same `norm` (fold.h): first the configuration (NULL: nothing
-     * changes), then the values. fold NULL: it cannot, export_to says why. */
+    /* Fold to the plain method with the same `norm` (fold.h): first the configuration (NULL:
+     * nothing changes), then the values. fold NULL: it cannot, export_to says why. */
     fth_err (*fold_config)(struct fth_fold *fold);
     fth_err (*fold)(struct fth_fold *fold);
     /* Makes a configuration whose schedule is at its end, for a run that starts from trained

@@ -1,5 +1,5 @@
-/* mixln.c: the first floor(a L) layers of a stack are Post-LN, the others Pre-LN, with an LN on top of
- * each stack. */
+/* mixln.c: the first floor(a L) layers of a stack are Post-LN, the others Pre-LN, with an LN on top
+ * of each stack. */
 #include <math.h>
 
 #include "method/method.h"

@@ -1,5 +1,5 @@
-/* periln.c: x <- x + LN'(D(G(LN(x)))): Pre-LN whose branches end with an LN too, and an LN on top of
- * each stack. */
+/* periln.c: x <- x + LN'(D(G(LN(x)))): Pre-LN whose branches end with an LN too, and an LN on top
+ * of each stack. */
 #include "method/method.h"
 
 static fth_val join(fth_builder *b, const fth_site *s, fth_val x, fth_val f) {

@@ -1,5 +1,5 @@
-/* resi_dual.c: a Post-LN stream x <- LN(x + D(G(x))) and beside it the plain sum of the same branches,
- * z <- z + D(G(x)), z_0 = x_0; a stack gives x + LN_f(z). */
+/* resi_dual.c: a Post-LN stream x <- LN(x + D(G(x))) and beside it the plain sum of the same
+ * branches, z <- z + D(G(x)), z_0 = x_0; a stack gives x + LN_f(z). */
 #include "method/method.h"
 
 typedef struct streams {

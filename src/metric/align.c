@@ -1,3 +1,5 @@
+/* align.c: bit-parallel edit distance (Myers, 1999; Hyyro, 2003) and common subsequence; long texts
+ * are halved (Hirschberg) to keep the table small. */
 #include "metric/align.h"
 
 #include <stdlib.h>
@@ -148,7 +150,8 @@ static void reverse(uint32_t *out, const uint32_t *in, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = in[n - 1 - i];
 }
 
-/* Where a shortest way crosses the middle of hyp: the first such place of ref (Hirschberg, 1975). */
+/* Where a shortest way crosses the middle of hyp: the first such place of ref (Hirschberg,
+ * 1975). */
 static fth_err find_middle(fth_align *w, const uint32_t *ref, size_t n, const uint32_t *hyp,
                            size_t m, size_t *middle, size_t *left, size_t *right) {
     fth_err err = FTH_OK;

@@ -1,3 +1,5 @@
+/* bleu.c: counts the n-grams that hypothesis and references share, clipped, then smooths and takes
+ * the geometric mean. */
 #include "metric/bleu.h"
 
 #include <math.h>

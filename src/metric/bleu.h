@@ -2,9 +2,9 @@
  *
  *     BLEU = bp * exp(mean over n = 1..4 of log p_n),   bp = min(1, exp(1 - ref_len / hyp_len))
  *
- * p_n is the share of the hypothesis' n-grams that the references have, each counted at most as often
- * as in the reference that has it most often; ref_len is the sum of the lengths of the references
- * that are closest in length. The counts of the lines are summed first. */
+ * p_n is the share of the hypothesis' n-grams that the references have, each counted at most as
+ * often as in the reference that has it most often; ref_len is the sum of the lengths of the
+ * references that are closest in length. The counts of the lines are summed first. */
 #ifndef FTH_METRIC_BLEU_H
 #define FTH_METRIC_BLEU_H
 

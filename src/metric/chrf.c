@@ -1,3 +1,5 @@
+/* chrf.c: counts shared character n-grams up to order 6 and word n-grams up to 2, and takes the
+ * F-score of their mean precision and recall. */
 #include "metric/chrf.h"
 
 #include <stdio.h>

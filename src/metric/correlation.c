@@ -1,3 +1,5 @@
+/* correlation.c: Pearson's r of the numbers, and Spearman's rho as the r of their ranks, ties
+ * sharing the mean rank. */
 #include "metric/correlation.h"
 
 #include <math.h>
@@ -49,8 +51,8 @@ static fth_err rank(double *x, size_t n) {
     return FTH_OK;
 }
 
-/* Takes the mean away and divides by the largest number that is left, so that no square is too large
- * or too small. Returns false where all numbers are equal. */
+/* Takes the mean away and divides by the largest number that is left, so that no square is too
+ * large or too small. Returns false where all numbers are equal. */
 static bool centre(double *x, size_t n) {
     long double sum = 0;
     double largest = 0;

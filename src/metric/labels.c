@@ -1,3 +1,5 @@
+/* labels.c: counts lines by class: accuracy, Matthews' correlation for any number of classes,
+ * F1. */
 #include "metric/labels.h"
 
 #include <math.h>

@@ -14,8 +14,8 @@ typedef struct fth_labels {
                         defined, that is where either side has one class only */
 } fth_labels;
 
-/* How the F-scores of classes, 2 tp / (2 tp + fp + fn), become one number: that of one class, their mean
- * over all classes of references and hypotheses, or that of all counts together. */
+/* How the F-scores of classes, 2 tp / (2 tp + fp + fn), become one number: that of one class, their
+ * mean over all classes of references and hypotheses, or that of all counts together. */
 typedef enum fth_f1_average { FTH_F1_BINARY, FTH_F1_MACRO, FTH_F1_MICRO } fth_f1_average;
 
 /* `positive` is the class of FTH_F1_BINARY. NaN where neither side has it. c->n_refs must be 1. */

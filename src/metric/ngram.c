@@ -1,3 +1,4 @@
+/* ngram.c: an open hash table from (prefix, symbol) to a name and its counts. */
 #include "metric/ngram.h"
 
 #include <stdlib.h>

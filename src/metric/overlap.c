@@ -1,3 +1,5 @@
+/* overlap.c: counts places by class: in the reference, in the hypothesis, in both; intersection
+ * over union from these. */
 #include "metric/overlap.h"
 
 #include <math.h>

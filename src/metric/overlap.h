@@ -1,5 +1,5 @@
-/* overlap.h: intersection over union of the classes of pictures: a line is a picture, its words are the
- * numbers of its classes. */
+/* overlap.h: intersection over union of the classes of pictures: a line is a picture, its words are
+ * the numbers of its classes. */
 #ifndef FTH_METRIC_OVERLAP_H
 #define FTH_METRIC_OVERLAP_H
 

@@ -1,7 +1,7 @@
 /* porter.c: step by step as in M. Porter, "An algorithm for suffix stripping", Program 14 (1980).
- * rouge-score uses NLTK's version, which differs from Porter's own (and from libstemmer's "porter"):
- * irregular words, "ies" and "ied" in words of four letters, "y" behind any consonant, "alli" first,
- * "bli", "fulli" and "logi", and vowel + consonant as a short stem of its own. */
+ * rouge-score uses NLTK's version, which differs from Porter's own (and from libstemmer's
+ * "porter"): irregular words, "ies" and "ied" in words of four letters, "y" behind any consonant,
+ * "alli" first, "bli", "fulli" and "logi", and vowel + consonant as a short stem of its own. */
 #include "metric/porter.h"
 
 #include <string.h>
@@ -68,8 +68,8 @@ typedef struct rule {
     const char *suffix, *by;
 } rule;
 
-/* The first rule whose suffix the word has is the only one tried: it counts when the stem before the
- * suffix has at least this measure. */
+/* The first rule whose suffix the word has is the only one tried: it counts when the stem before
+ * the suffix has at least this measure. */
 static void apply_rules(word *w, const rule *rules, size_t n, int least) {
     for (size_t i = 0; i < n; i++) {
         if (!ends_with(w, rules[i].suffix)) continue;

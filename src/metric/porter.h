@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Cuts a word of a-z and 0-9 down to its stem, in place, and returns the stem's length, which is not
- * larger. */
+/* Cuts a word of a-z and 0-9 down to its stem, in place, and returns the stem's length, which is
+ * not larger. */
 size_t fth_porter_stem(char *word, size_t length);
 
 #endif

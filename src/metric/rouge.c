@@ -1,3 +1,5 @@
+/* rouge.c: shared n-grams, longest common subsequence, and the union of subsequences over sentences
+ * (Lsum). */
 #include "metric/rouge.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* signature.c: writes name:value pairs, the version of fathom last. */
 #include "metric/signature.h"
 
 #include <inttypes.h>

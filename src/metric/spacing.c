@@ -1,3 +1,4 @@
+/* spacing.c: goes over the text once for each rule, looking at a character and the one after it. */
 #include "metric/spacing.h"
 
 #include <string.h>

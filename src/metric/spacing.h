@@ -24,8 +24,8 @@ typedef struct fth_spacing_rule {
 fth_err fth_apply_spacing(const fth_spacing_rule *rules, size_t n, fth_classify classify,
                           fth_str *text, fth_str *spare);
 
-/* The rules of mteval-v13a for Western punctuation: all ASCII signs but ' - . , stand alone; . and ,
- * unless between digits; - after a digit. sacreBLEU uses them for 13a and zh, TER for its
+/* The rules of mteval-v13a for Western punctuation: all ASCII signs but ' - . , stand alone; . and
+ * , unless between digits; - after a digit. sacreBLEU uses them for 13a and zh, TER for its
  * normalised text. In two parts, because TER does something in between. */
 fth_err fth_space_signs(fth_str *text, fth_str *spare);
 fth_err fth_space_stops_and_dashes(fth_str *text, fth_str *spare);

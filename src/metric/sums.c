@@ -1,3 +1,5 @@
+/* sums.c: bootstrap resampling: scores of lines drawn with replacement give an interval (Koehn,
+ * 2004), and paired ones a p-value. */
 #include "metric/sums.h"
 
 #include <math.h>

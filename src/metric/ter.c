@@ -1,3 +1,5 @@
+/* ter.c: cuts lines as tercom does, finds the shifts and edits of each reference, and keeps the
+ * fewest. */
 #include "metric/ter.h"
 
 #include <stdio.h>

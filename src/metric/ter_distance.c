@@ -1,3 +1,5 @@
+/* ter_distance.c: edit distance with a beam around the diagonal, and the operations of its path, in
+ * the order in which tercom prefers them. */
 #include "metric/ter_distance.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* ter_shift.c: tries every run of words that stands elsewhere in the reference, and makes the shift
+ * that saves the most edits until none saves any. */
 #include "metric/ter_shift.h"
 
 #include <stdlib.h>

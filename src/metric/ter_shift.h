@@ -1,5 +1,5 @@
-/* ter_shift.h: the edits of TER between two lists of words: a greedy search for shifts that make the
- * rest of the edits fewer, with the limits of Tercom and sacreBLEU. */
+/* ter_shift.h: the edits of TER between two lists of words: a greedy search for shifts that make
+ * the rest of the edits fewer, with the limits of Tercom and sacreBLEU. */
 #ifndef FTH_METRIC_TER_SHIFT_H
 #define FTH_METRIC_TER_SHIFT_H
 

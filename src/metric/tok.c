@@ -1,3 +1,4 @@
+/* tok.c: the tokenisers of BLEU by their names. */
 #include "metric/tok.h"
 
 #include "text/unicode.h"

@@ -1,6 +1,6 @@
-/* tok_intl.c: the tokenizer of mteval-v14 in its international mode: punctuation stands alone unless
- * between digits, symbols stand alone. Digits are all numbers of Unicode (N), punctuation is P,
- * symbols are S, by the Unicode version of utf8proc. */
+/* tok_intl.c: the tokenizer of mteval-v14 in its international mode: punctuation stands alone
+ * unless between digits, symbols stand alone. Digits are all numbers of Unicode (N), punctuation is
+ * P, symbols are S, by the Unicode version of utf8proc. */
 #include <utf8proc.h>
 
 #include "metric/spacing.h"

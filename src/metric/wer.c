@@ -1,3 +1,4 @@
+/* wer.c: edit distance over words or characters, divided by the length of the references. */
 #include "metric/wer.h"
 
 #include "text/unicode.h"

@@ -2,9 +2,9 @@
  *
  *     rate = (substitutions + deletions + insertions) / (hits + substitutions + deletions)
  *
- * over all lines. Words are what spaces separate; a run of two or more white space characters counts
- * as a space, a single other one (a tab) does not. Characters are code points, spaces included, of
- * the line without white space at both ends. */
+ * over all lines. Words are what spaces separate; a run of two or more white space characters
+ * counts as a space, a single other one (a tab) does not. Characters are code points, spaces
+ * included, of the line without white space at both ends. */
 #ifndef FTH_METRIC_WER_H
 #define FTH_METRIC_WER_H
 

@@ -1,3 +1,4 @@
+/* words.c: cuts at white space and gives every different word a number, by a hash table. */
 #include "metric/words.h"
 
 #include <stdlib.h>

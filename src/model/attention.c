@@ -40,7 +40,8 @@ static fth_val project(fth_build *w, const projections *p, fth_val x, int first,
     return fth_linear(&w->b, x, weight, bias, FTH_ACT_NONE);
 }
 
-/* Keys and values of the cross-attention: computed here, or (in a step) made by the encode graph. */
+/* Keys and values of the cross-attention: computed here, or (in a step) made by the encode
+ * graph. */
 static fth_val cross_memory(fth_build *w, const projections *p, int32_t layer, fth_val memory) {
     if (!w->step) return project(w, p, memory, 1, 2);
     w->memory[layer] = fth_state(&w->b, w->src_capacity, 2 * (int64_t)w->config->d_model);

@@ -18,7 +18,8 @@ typedef struct fth_build {
     fth_val *memory; /* [decoder_layers] */
 } fth_build;
 
-/* attention.c, ffn.c: the branch of a sub-layer, before D. `x` has gone through the method's pre. */
+/* attention.c, ffn.c: the branch of a sub-layer, before D. `x` has gone through the method's
+ * pre. */
 fth_val fth_build_attention(fth_build *w, const fth_site *s, fth_val x, fth_val memory);
 fth_val fth_build_ffn(fth_build *w, const fth_site *s, fth_val x);
 

@@ -1,3 +1,5 @@
+/* folding.c: makes the plain config, copies what has the same name, and lets the method's hook
+ * write the rest. */
 #include "model/folding.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
+/* least_size.c: counts parameters and what the backward needs of a layer, times the layers. */
 #include "model/least_size.h"
 
-/* Products of the bounds of config.c: at most 1e5 layers of 8 * 2^34 + 2^38 numbers, far inside of int64. */
+/* Products of the bounds of config.c: at most 1e5 layers of 8 * 2^34 + 2^38 numbers, far inside of
+ * int64. */
 int64_t fth_least_parameters(const fth_config *c) {
     const int64_t d = c->d_model, ffn = 2 * d * c->ffn_dim;
     const int64_t cross = c->arch == FTH_ENCDEC ? 4 * d * d : 0;
@@ -16,7 +18,8 @@ int64_t fth_least_kept(const fth_config *c) {
            c->decoder_layers * (4 * d + crossed + c->ffn_dim);
 }
 
-/* Two thirds of what 2,000 layers of width 4 were seen to take: 90 KB each, 148 KB with cross-attention. */
+/* Two thirds of what 2,000 layers of width 4 were seen to take: 90 KB each, 148 KB with
+ * cross-attention. */
 int64_t fth_least_description(const fth_config *c) {
     const int64_t plain = 60000, crossed = 100000;
     return c->encoder_layers * plain +

@@ -1,3 +1,5 @@
+/* model.c: builds the graph once to see which parameters there are, and draws their initial values
+ * by role. */
 #include "model/model.h"
 
 #include <math.h>
@@ -114,7 +116,8 @@ static void draw(const fth_param *p, uint64_t seed, float *out) {
 
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat) {
     const fth_params *all = &m->params;
-    /* billions of draws; each parameter has its own stream, and who draws it touches its memory first */
+    /* billions of draws; each parameter has its own stream, and who draws it touches its memory
+     * first */
 #pragma omp parallel for schedule(dynamic)
     for (int32_t i = 0; i < all->n; i++) {
         const fth_param *p = &all->param[i];

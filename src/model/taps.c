@@ -1,3 +1,5 @@
+/* taps.c: writes values down as the builder makes them, and puts the total gradients in their
+ * places when the backward has been made. */
 #include "model/taps.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* eigen.c: Jacobi's rotations, one pair of rows after the other, until little is left beside the
+ * diagonal. */
 #include "probe/eigen.h"
 
 #include <math.h>

@@ -58,8 +58,8 @@ static fth_err work_init(work *w, const fth_series *s, const fth_probe_spec *spe
     return allocate(&w->now, w);
 }
 
-/* F of the piece that stands in the set, by checkpoint i. A theta_0 that is given has the numbers of the first
- * update, as one that is drawn. */
+/* F of the piece that stands in the set, by checkpoint i. A theta_0 that is given has the numbers
+ * of the first update, as one that is drawn. */
 static fth_err run_piece(work *w, const fth_series *s, int32_t i, outputs *out) {
     const int64_t step = i == 0 && s->given ? 0 : s->step[i];
     FTH_TRY(fth_series_weights(s, i, &w->subject.model, w->flat));

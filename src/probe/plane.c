@@ -1,3 +1,5 @@
+/* plane.c: sets the parameters to each point of the grid and evaluates the loss of the probe set
+ * there. */
 #include "probe/plane.h"
 
 #include <stdlib.h>

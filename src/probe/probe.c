@@ -1,3 +1,4 @@
+/* probe.c: the list of analyses with their names and what each needs. */
 #include "probe/probe.h"
 
 #include <stdlib.h>

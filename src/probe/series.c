@@ -1,3 +1,5 @@
+/* series.c: finds the checkpoints of a run, oldest first, and the parameters that it began with,
+ * from a model or drawn again by its seed. */
 #include "probe/series.h"
 
 #include <stdlib.h>

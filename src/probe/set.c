@@ -1,3 +1,5 @@
+/* set.c: reads or draws sentences and cuts them into pieces of at most so many tokens; a piece is a
+ * range of sentences. */
 #include "probe/set.h"
 
 #include <stdlib.h>

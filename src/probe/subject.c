@@ -1,3 +1,5 @@
+/* subject.c: runs a program that calls back after every operation, so that a value is read while
+ * it still has its place. */
 #include "probe/subject.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* table.c: rows in memory, and their CSV with the columns of doc/probe.md#the-columns. */
 #include "probe/table.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* table_read.c: reads the CSV back, for figures of files that were made elsewhere, and names the
+ * line that is wrong. */
 #include "probe/table_read.h"
 
 #include <errno.h>

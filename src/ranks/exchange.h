@@ -1,8 +1,9 @@
-/* exchange.h: what the ranks of a training exchange of their arenas: one table of functions, whose makers are MPI
- * (through the host's memory) and NCCL (between GPUs). Nothing else knows which one it is.
+/* exchange.h: what the ranks of a training exchange of their arenas: one table of functions, whose
+ * makers are MPI (through the host's memory) and NCCL (between GPUs). Nothing else knows which one
+ * it is.
  *
- * Rank r owns the slice fth_slice_of(n, r, count). Sums are made in the order of the ranks, so that they do not
- * depend on who computes them. */
+ * Rank r owns the slice fth_slice_of(n, r, count). Sums are made in the order of the ranks, so that
+ * they do not depend on who computes them. */
 #ifndef FTH_RANKS_EXCHANGE_H
 #define FTH_RANKS_EXCHANGE_H
 
@@ -16,8 +17,9 @@ struct fth_exchange {
     fth_ranks *ranks;
     fth_device *device;
     int64_t n; /* elements of an arena */
-    /* Adds the arenas `grad` [n] of the first `addends` ranks, in their order, to `sum` [own slice]; fresh: the sum
-     * begins with the first of them. Every rank calls it, those without an addend too. */
+    /* Adds the arenas `grad` [n] of the first `addends` ranks, in their order, to `sum` [own
+     * slice]; fresh: the sum begins with the first of them. Every rank calls it, those without an
+     * addend too. */
     fth_err (*reduce)(fth_exchange *x, const void *grad, int addends, bool fresh, void *sum);
     /* Every rank's slice of an arena [n] comes to all. */
     fth_err (*gather)(fth_exchange *x, void *arena);

@@ -1,5 +1,6 @@
-/* exchange_mpi.c: exchange.h by MPI, through the host's memory. An arena goes in chunks: while those that have come
- * are added up, the next ones are under way. Each rank sends and receives (count - 1) / count of an arena. */
+/* exchange_mpi.c: exchange.h by MPI, through the host's memory. An arena goes in chunks: while
+ * those that have come are added up, the next ones are under way. Each rank sends and receives
+ * (count - 1) / count of an arena. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

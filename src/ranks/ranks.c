@@ -1,3 +1,5 @@
+/* ranks.c: finds the launcher by its environment, lets the ranks say who they are, and waits for
+ * transfers asleep. */
 #include "ranks/ranks.h"
 
 #include <stdio.h>
@@ -6,21 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/launcher.h"
 #include "ranks/slice.h"
 #include "ranks/transfers.h"
 
 /* ---- opening and closing ---- */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Waits, asleep for moments that grow a little: the thread that computes next may need this core. */
+/* Waits, asleep for moments that grow a little: the thread that computes next may need this
+ * core. */
 fth_err fth_ranks_wait(fth_ranks *r, fth_transfer *t, int n) {
-    const double began = now();
+    const double began = fth_now();
     bool over = false;
     fth_err err = FTH_OK;
     for (int looks = 0; !over && err == FTH_OK; looks++) {
@@ -30,7 +28,7 @@ fth_err fth_ranks_wait(fth_ranks *r, fth_transfer *t, int n) {
         nanosleep(&(struct timespec){.tv_nsec = looks < 1000 ? 20000 : 100000}, NULL);
     }
     if (r->watch) fth_watch_waiting(r->watch, false);
-    r->waited += now() - began;
+    r->waited += fth_now() - began;
     return err;
 }
 

@@ -1,5 +1,6 @@
-/* slice.h: how a flat arena is cut among ranks. It is divided into at most FTH_PIECES pieces of one size, and
- * each rank has pieces that adjoin. Sums are made piece by piece, so they do not depend on the cut. */
+/* slice.h: how a flat arena is cut among ranks. It is divided into at most FTH_PIECES pieces of one
+ * size, and each rank has pieces that adjoin. Sums are made piece by piece, so they do not depend
+ * on the cut. */
 #ifndef FTH_RANKS_SLICE_H
 #define FTH_RANKS_SLICE_H
 

@@ -1,3 +1,5 @@
+/* watch.c: the thread: every second a message over a small channel, and a look at who was not
+ * heard of. */
 #include "ranks/watch.h"
 
 #include <errno.h>
@@ -9,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/unfinished.h"
 
 enum { TICK_MS = 100, TICKS_OF_A_MESSAGE = 10 };
@@ -44,12 +47,6 @@ struct fth_watch {
     fth_transfer *transfer; /* [count] */
     message *letter;        /* [count] under way */
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double cpu_seconds(void) {
     struct timespec t;
@@ -117,7 +114,7 @@ static void hear(fth_watch *w) {
     message m;
     int from = 0;
     while (fth_wire_hear(w->wire, &m, sizeof m, &from) == FTH_OK && from >= 0) {
-        w->heard[from] = now();
+        w->heard[from] = fth_now();
         if (m.kind == ALIVE) {
             find_idle(w, &m);
             continue;
@@ -130,8 +127,8 @@ static bool is_gone(const fth_watch *w, int rank) {
     return w->local[rank] && kill((pid_t)w->card[rank].pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Processes of this host are looked at by all of them: a launcher that sees one die ends the others within a
- * second. One that has failed has said why, and that comes first. */
+/* Processes of this host are looked at by all of them: a launcher that sees one die ends the others
+ * within a second. One that has failed has said why, and that comes first. */
 static void find_gone(fth_watch *w) {
     for (int r = 0; r < w->count; r++) {
         if (!is_gone(w, r)) continue;
@@ -144,7 +141,7 @@ static void find_gone(fth_watch *w) {
 }
 
 static void find_silent(fth_watch *w) {
-    const double t = now();
+    const double t = fth_now();
     for (int r = 0; r < w->count; r++) {
         const bool watched = w->rank == 0 ? r != 0 : r == 0;
         if (!watched || t - w->heard[r] < w->timeout) continue;
@@ -157,7 +154,7 @@ static void find_silent(fth_watch *w) {
 
 /* How this rank is: at work while its processor time grows or it waits for others. */
 static message how_it_is(fth_watch *w) {
-    const double t = now(), cpu = cpu_seconds();
+    const double t = fth_now(), cpu = cpu_seconds();
     pthread_mutex_lock(&w->lock);
     if (w->waiting || cpu - w->cpu > 0.02 * (t - w->moved) + 0.005) {
         w->moved = t;
@@ -210,7 +207,7 @@ static void forgive(fth_watch *w, double since) {
 
 static void *watch(void *argument) {
     fth_watch *w = argument;
-    double before = now();
+    double before = fth_now();
     bool failing = false;
     for (int tick = 0; !is_over(w, &failing); tick++) {
         if (tick % TICKS_OF_A_MESSAGE == 0) report(w);
@@ -218,7 +215,7 @@ static void *watch(void *argument) {
         find_gone(w);
         find_silent(w);
         nap(TICK_MS);
-        const double t = now();
+        const double t = fth_now();
         if (t - before > 2) forgive(w, t - before);
         before = t;
     }
@@ -233,7 +230,7 @@ static void find_local(fth_watch *w) {
         const fth_rank_card *c = &w->card[r];
         const bool same = r != w->rank && strcmp(c->host, w->card[w->rank].host) == 0;
         w->local[r] = same && (kill((pid_t)c->pid, 0) == 0 || errno == EPERM);
-        w->heard[r] = now();
+        w->heard[r] = fth_now();
     }
 }
 
@@ -246,7 +243,7 @@ fth_err fth_watch_new(fth_wire *wire, const fth_rank_card *cards, double timeout
                      .rank = fth_wire_rank(wire),
                      .count = count,
                      .timeout = timeout,
-                     .moved = now(),
+                     .moved = fth_now(),
                      .heard = calloc((size_t)count, sizeof *w->heard),
                      .local = calloc((size_t)count, sizeof *w->local),
                      .transfer = calloc((size_t)count, sizeof *w->transfer),
@@ -293,14 +290,14 @@ void fth_watch_doing(fth_watch *w, int64_t update, const char *what) {
     pthread_mutex_lock(&w->lock);
     w->own.update = update;
     snprintf(w->own.doing, sizeof w->own.doing, "%s", what);
-    w->moved = now();
+    w->moved = fth_now();
     pthread_mutex_unlock(&w->lock);
 }
 
 void fth_watch_waiting(fth_watch *w, bool waiting) {
     pthread_mutex_lock(&w->lock);
     w->waiting = waiting;
-    w->moved = now();
+    w->moved = fth_now();
     pthread_mutex_unlock(&w->lock);
 }
 

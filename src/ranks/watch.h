@@ -1,9 +1,11 @@
-/* watch.h: a thread on every rank that finds out when another one is lost, and then ends this process with a
- * message and exit status 1: whoever waits for a rank that is gone would wait for ever.
+/* watch.h: a thread on every rank that finds out when another one is lost, and then ends this
+ * process with a message and exit status 1: whoever waits for a rank that is gone would wait for
+ * ever.
  *
- * Every rank tells rank 0 each second what it does, and rank 0 answers; who says nothing for `timeout` seconds, or
- * neither computes nor waits for that long, is lost. The processes on this host are looked at ten times a second:
- * a launcher ends the others soon after one has died. A rank that fails tells the others why before it ends. */
+ * Every rank tells rank 0 each second what it does, and rank 0 answers; who says nothing for
+ * `timeout` seconds, or neither computes nor waits for that long, is lost. The processes on this
+ * host are looked at ten times a second: a launcher ends the others soon after one has died. A rank
+ * that fails tells the others why before it ends. */
 #ifndef FTH_RANKS_WATCH_H
 #define FTH_RANKS_WATCH_H
 

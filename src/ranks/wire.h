@@ -1,6 +1,7 @@
-/* wire.h: how bytes get from rank to rank: MPI, and the only file that knows it is wire_mpi.c. Calls start and are
- * looked at again, none blocks; any thread may make them, one is inside at a time. There are two channels:
- * that of the training, and a small one on which ranks tell each other how they are (watch.h). */
+/* wire.h: how bytes get from rank to rank: MPI, and the only file that knows it is wire_mpi.c.
+ * Calls start and are looked at again, none blocks; any thread may make them, one is inside at a
+ * time. There are two channels: that of the training, and a small one on which ranks tell each
+ * other how they are (watch.h). */
 #ifndef FTH_RANKS_WIRE_H
 #define FTH_RANKS_WIRE_H
 
@@ -40,7 +41,8 @@ fth_err fth_wire_broadcast(fth_wire *w, void *data, int64_t n, fth_transfer *t);
 /* Whether all of n transfers are over; those that are not open count as over. */
 fth_err fth_wire_look(fth_wire *w, fth_transfer *t, int n, bool *over);
 
-/* The small channel: a message to a rank, and the next one that has come, of any rank (*from -1: none has). */
+/* The small channel: a message to a rank, and the next one that has come, of any rank (*from -1:
+ * none has). */
 fth_err fth_wire_tell(fth_wire *w, int to, const void *message, size_t bytes, fth_transfer *t);
 fth_err fth_wire_hear(fth_wire *w, void *message, size_t bytes, int *from);
 

@@ -1,3 +1,5 @@
+/* advice.c: rules in order, the most telling first: each looks at the numbers of the failed run and
+ * says a sentence, or nothing. */
 #include "run/advice.h"
 
 #include <math.h>

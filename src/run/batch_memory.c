@@ -1,3 +1,4 @@
+/* batch_memory.c: bytes of the packed batches of an update, against what the machine has free. */
 #include "run/batch_memory.h"
 
 #include "base/machine_memory.h"

@@ -4,18 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "graph/plan.h"
 #include "run/batch_memory.h"
 #include "train/evaluate.h"
 #include "train/profile.h"
-
-double fth_flight_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for a preflight");

@@ -65,7 +65,6 @@ fth_err fth_flight_restart(fth_flight *f);
 
 /* An update was made. */
 void fth_flight_show(fth_flight *f, double loss);
-double fth_flight_clock(void);
 
 /* Measures the time of the run's updates; seconds: of one with the batches at hand. */
 fth_err fth_flight_time(fth_flight *f, double seconds);

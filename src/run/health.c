@@ -1,3 +1,5 @@
+/* health.c: the rules themselves: not finite, learned nothing, fell back, collapsed, source not
+ * used. */
 #include "run/health.h"
 
 #include <math.h>

@@ -29,11 +29,12 @@ typedef struct fth_judgement {
     double encoder_cosine; /* NAN: not looked at */
 } fth_judgement;
 
-/* The same of a run that ends before it can have learned anything, from the nll of its first update (NAN: not known)
- * and the final one: has it become far worse than it began? */
+/* The same of a run that ends before it can have learned anything, from the nll of its first update
+ * (NAN: not known) and the final one: has it become far worse than it began? */
 void fth_health_judge_short(double first, double final, fth_judgement *out);
 
-/* E.12 d, its first half: are the encoder's positions all the same? cosine: their mean one, NAN: no encoder. */
+/* E.12 d, its first half: are the encoder's positions all the same? cosine: their mean one, NAN: no
+ * encoder. */
 #define FTH_COLLAPSED 0.99
 bool fth_health_judge_cosine(double cosine, fth_judgement *out);
 

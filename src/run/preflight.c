@@ -1,9 +1,12 @@
+/* preflight.c: makes the model, its plan and a few updates without a run folder, and collects
+ * what they show. */
 #include "run/preflight.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "run/flight.h"
 
 /* Tokens of the batches of a quick look, and of one at a slow model; fewest updates of a dash. */
@@ -159,9 +162,9 @@ static int64_t few_tokens(const fth_flight *f, int64_t wanted) {
 static fth_err start_with(fth_flight *f, int64_t tokens, double *seconds) {
     FTH_TRY(fth_flight_batches(f, tokens));
     FTH_TRY(fth_flight_fill(f, &f->stores[f->spec->update_freq]));
-    const double begin = fth_flight_clock();
+    const double begin = fth_now();
     FTH_TRY(measure_start(f));
-    *seconds = fth_flight_clock() - begin;
+    *seconds = fth_now() - begin;
     return FTH_OK;
 }
 
@@ -197,7 +200,7 @@ static fth_err measure(fth_flight *f) {
     const fth_run_spec *s = f->spec;
     fth_recipe recipe = s->recipe;
     double seconds;
-    f->began = fth_flight_clock();
+    f->began = fth_now();
     FTH_TRY(fth_trainer_init(&f->trainer, &f->model, f->device, &recipe, &f->size));
     FTH_TRY(fth_telemetry_new(&f->trainer, &f->size, &f->telemetry));
     f->out->recomputed = fth_program_recomputed(f->trainer.program);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "run/flight.h"
 
 enum { TIMED = FTH_FLIGHT_TIMED, WARM = FTH_FLIGHT_WARM };
@@ -16,9 +17,9 @@ static int by_size(const void *a, const void *b) {
 static fth_err time_one(fth_flight *f, int64_t update, double *seconds, double *tokens) {
     fth_update u;
     FTH_TRY(fth_flight_next(f));
-    const double start = fth_flight_clock();
+    const double start = fth_now();
     FTH_TRY(fth_trainer_update(&f->trainer, update, f->batches, f->n_batches, &u));
-    *seconds = fth_flight_clock() - start;
+    *seconds = fth_now() - start;
     *tokens = (double)u.tokens;
     fth_flight_show(f, u.nll);
     return FTH_OK;
@@ -31,8 +32,8 @@ static fth_err time_whole(fth_flight *f, double until) {
     for (int i = 0; i < WARM + TIMED; i++) {
         double spent;
         FTH_TRY(time_one(f, i + 1, &spent, &f->out->target_tokens));
-        if (i >= WARM || fth_flight_clock() > until) seconds[n++] = spent;
-        if (n > 0 && fth_flight_clock() > until) break; /* a slow model: one is enough */
+        if (i >= WARM || fth_now() > until) seconds[n++] = spent;
+        if (n > 0 && fth_now() > until) break; /* a slow model: one is enough */
     }
     qsort(seconds, (size_t)n, sizeof *seconds, by_size);
     f->out->seconds_per_update = seconds[n / 2];
@@ -68,15 +69,14 @@ static double updates_of_run(const fth_flight *f) {
 fth_err fth_flight_time(fth_flight *f, double seconds) {
     const double larger = (double)f->spec->max_tokens / (double)f->tokens *
                           (double)f->spec->update_freq / f->n_batches;
-    const double left = f->began + FTH_FLIGHT_SECONDS - fth_flight_clock();
+    const double left = f->began + FTH_FLIGHT_SECONDS - fth_now();
     FTH_TRY(fth_flight_restart(f));
     if (f->how->quick && larger * seconds > left / 3 && f->tokens < f->spec->max_tokens) {
         FTH_TRY(time_from_smaller(f));
     } else {
         FTH_TRY(fth_flight_batches(f, f->spec->max_tokens));
         f->n_batches = (int)f->spec->update_freq;
-        FTH_TRY(
-            time_whole(f, f->how->quick ? f->began + FTH_FLIGHT_SECONDS : fth_flight_clock() + 20));
+        FTH_TRY(time_whole(f, f->how->quick ? f->began + FTH_FLIGHT_SECONDS : fth_now() + 20));
     }
     f->out->updates_per_epoch = NAN;
     if (f->train) {

@@ -1,5 +1,6 @@
-/* preflight_verdict.c: from the numbers of a preflight to a verdict. The thresholds were set on short
- * runs of many methods, depths, warm-ups and rates (scripts/calibrate-preflight, doc/preflight.md). */
+/* preflight_verdict.c: from the numbers of a preflight to a verdict. The thresholds were set on
+ * short runs of many methods, depths, warm-ups and rates (scripts/calibrate-preflight,
+ * doc/preflight.md). */
 #include <math.h>
 #include <stdio.h>
 
@@ -54,8 +55,8 @@ static bool not_finite(fth_preflight *p) {
 #define WEAK   0.1   /* healthy runs keep more */
 #define SHORT  100   /* updates of a short warm-up */
 
-/* What the fresh model's layer with the least gradient has of the most in its stack. A stack that is not there
- * has no number. */
+/* What the fresh model's layer with the least gradient has of the most in its stack. A stack that
+ * is not there has no number. */
 static double carried_at_first(const fth_preflight *p) {
     return fmin(p->carried[0], p->carried[1]);
 }
@@ -82,8 +83,9 @@ static bool advised_against(fth_preflight *p) {
     return p->advice && SAYS(p, FTH_AT_RISK, "%s", p->advice);
 }
 
-/* A long warm-up saves a model that passes gradients down before it is trained (18-18 and 50-50 layers of width
- * 512: doc/preflight.md), and none that does not: 18-18 Post-LN has 0.01 to 0.02 of them and fails after any warm-up. */
+/* A long warm-up saves a model that passes gradients down before it is trained (18-18 and 50-50
+ * layers of width 512: doc/preflight.md), and none that does not: 18-18 Post-LN has 0.01 to 0.02 of
+ * them and fails after any warm-up. */
 static bool lost_without_warmup(fth_preflight *p) {
     if (p->warmup <= SHORT || !(p->peak.carried < LOST) || carried_at_first(p) < WEAK) return false;
     return SAYS(

@@ -1,3 +1,5 @@
+/* resume_options.c: compares the options of a checkpoint with those of the call, line by line, by a
+ * table of which may change. */
 #include "run/resume_options.h"
 
 #include <stdbool.h>

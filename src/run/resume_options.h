@@ -7,8 +7,9 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Compares lines "key: value" of a checkpoint with those of the call. FTH_BAD_CONFIG with both values where one
- * differs that must be equal; *changed gets the others, "--lr 0.001 (was 0.01), ...", none: stays empty. */
+/* Compares lines "key: value" of a checkpoint with those of the call. FTH_BAD_CONFIG with both
+ * values where one differs that must be equal; *changed gets the others, "--lr 0.001 (was 0.01),
+ * ...", none: stays empty. */
 fth_err fth_run_options_compare(const char *run, const char *before, const char *now,
                                 fth_str *changed);
 

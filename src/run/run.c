@@ -1,3 +1,5 @@
+/* run.c: the loop: updates, validation, checkpoints, log and signals, from a fresh model or from
+ * the newest checkpoint. */
 #include "model/least_size.h"
 #include "run/run.h"
 
@@ -6,18 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/machine_memory.h"
 #include "base/number.h"
 #include "base/progress.h"
+#include "base/signals.h"
 #include "base/str.h"
 #include "base/unfinished.h"
 #include "data/prefetch.h"
 #include "data/verify.h"
 #include "run/batch_memory.h"
-#include "run/failure.h"
+#include "run/failure_report.h"
 #include "train/evaluate.h"
 #include "run/health.h"
 #include "run/run_encoder.h"
@@ -26,7 +29,6 @@
 #include "run/run_log.h"
 #include "run/resume_options.h"
 #include "run/run_ranks.h"
-#include "run/signals.h"
 #include "store/config_json.h"
 #include "train/weights.h"
 
@@ -63,12 +65,6 @@ typedef struct run {
         since; /* clock at the last line of the log, and tokens and updates of this process since */
     int64_t tokens, updates;
 } run;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for a run");
@@ -222,8 +218,8 @@ static int64_t planned_bytes(const run *r) {
     return bytes;
 }
 
-/* The budget is of training, telemetry and validation together: what these take beside is known when they are
- * there, and taken off what training is planned with. */
+/* The budget is of training, telemetry and validation together: what these take beside is known
+ * when they are there, and taken off what training is planned with. */
 static fth_err open_within_budget(run *r) {
     const int64_t whole = r->spec->memory_budget;
     for (int64_t budget = whole;;) {
@@ -287,7 +283,8 @@ static fth_err load_weights_of(run *r, const char *folder) {
     return err;
 }
 
-/* RUN/start: what the pass has made of the initial values, which the seed alone does not give again. */
+/* RUN/start: what the pass has made of the initial values, which the seed alone does not give
+ * again. */
 static fth_err keep_start(const run *r) {
     char *path = fth_strdup_printf("%s/start", r->spec->save_dir);
     if (!path) return no_memory();
@@ -331,7 +328,8 @@ static fth_err start_fresh(run *r) {
     return err;
 }
 
-/* Whether the run of a checkpoint is this one: what must be equal is, and what has changed is said. */
+/* Whether the run of a checkpoint is this one: what must be equal is, and what has changed is
+ * said. */
 static fth_err compare(run *r, const fth_checkpoint *c) {
     const fth_run_spec *s = r->spec;
     fth_str changed = {0};
@@ -383,7 +381,7 @@ static fth_err warn_of_long(run *r) {
 /* ---- checkpoints ---- */
 
 static double wall(const run *r) {
-    return r->wall_before + now() - r->started;
+    return r->wall_before + fth_now() - r->started;
 }
 
 static fth_err check_folder(const run *r) {
@@ -414,8 +412,8 @@ static fth_err settle(const run *r) {
     return fth_checkpoint_settle(r->checkpoints, &s);
 }
 
-/* The state that is saved knows all that a process needs to go on as this one would: a checkpoint is one step,
- * what follows from it is made again at the next start. */
+/* The state that is saved knows all that a process needs to go on as this one would: a checkpoint
+ * is one step, what follows from it is made again at the next start. */
 static fth_err save(run *r) {
     r->state.epoch = r->position.epoch;
     r->state.window = r->position.window;
@@ -477,7 +475,7 @@ static fth_err start(run *r) {
     r->from = NULL;
     r->wall_before = r->state.wall;
     if (!r->spec->best_by_score) r->best_nll = r->state.best_score;
-    r->started = now();
+    r->started = fth_now();
     r->began = r->state.update;
     if (r->resumed && writes(r)) FTH_TRY(catch_up(r));
     warn_of_limit(r);
@@ -542,7 +540,7 @@ static fth_err log_start(run *r) {
 
 static fth_err log_train(run *r) {
     fth_train_state *s = &r->state;
-    double seconds = now() - r->since, n = (double)s->log_updates;
+    double seconds = fth_now() - r->since, n = (double)s->log_updates;
     json_t *line = fth_run_log_line("train", r->state.update);
     fth_run_log_number(line, "epoch", (double)r->position.epoch);
     fth_run_log_number(line, "loss", s->log_loss / (double)s->log_tokens);
@@ -559,7 +557,7 @@ static fth_err log_train(run *r) {
     s->log_loss = s->log_nll = s->log_gnorm = 0;
     s->log_tokens = s->log_updates = 0;
     r->tokens = r->updates = 0;
-    r->since = now();
+    r->since = fth_now();
     return fth_run_log_write(&r->lines, line);
 }
 
@@ -608,8 +606,8 @@ static fth_err validate(run *r) {
     return fth_run_log_write(&r->lines, line);
 }
 
-/* Validation and checkpoint belong together: the state that is saved knows the score. One that a signal ends is
- * made when the run goes on. */
+/* Validation and checkpoint belong together: the state that is saved knows the score. One that a
+ * signal ends is made when the run goes on. */
 static fth_err validate_and_save(run *r, bool with_validation) {
     fth_err err = with_validation && r->evaluates ? validate(r) : FTH_OK;
     return err == FTH_OK || err == FTH_STOPPED ? save(r) : err;
@@ -626,8 +624,8 @@ static fth_err next_batches(run *r) {
     return FTH_OK;
 }
 
-/* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of. A
- * process that has made no update has nothing to add to what an earlier one wrote. */
+/* RUN/diverged.json; the caller's error is about the run, so one of the report's is only warned of.
+ * A process that has made no update has nothing to add to what an earlier one wrote. */
 static void report_failure(run *r, const fth_failure *f) {
     if (!writes(r)) return;
     char *path = fth_strdup_printf("%s/diverged.json", r->spec->save_dir);
@@ -713,13 +711,14 @@ static bool finished(const run *r) {
     return s->patience > 0 && r->state.patience >= s->patience;
 }
 
-/* Whether another update is to be made. The clock and signals are not the same on all ranks: they agree. */
+/* Whether another update is to be made. The clock and signals are not the same on all ranks: they
+ * agree. */
 static fth_err goes_on(run *r, int *signal, bool *result) {
     const fth_run_spec *s = r->spec;
     *result = false;
     if (finished(r)) return FTH_OK;
     *signal = fth_signals_pending();
-    bool late = s->stop_seconds > 0 && now() - r->started >= s->stop_seconds;
+    bool late = s->stop_seconds > 0 && fth_now() - r->started >= s->stop_seconds;
     FTH_TRY(fth_ranks_stop(s->ranks, signal, &late));
     *result = !*signal && !late;
     return FTH_OK;
@@ -729,7 +728,8 @@ static bool is_due(int64_t update, int64_t interval) {
     return interval > 0 && update % interval == 0;
 }
 
-/* Whether the checkpoint that this process goes on from still lacks the validation that its update was due. */
+/* Whether the checkpoint that this process goes on from still lacks the validation that its update
+ * was due. */
 static bool is_unvalidated(const run *r) {
     return r->resumed && r->evaluates && r->state.update > 0 &&
            r->state.validated != r->state.update &&
@@ -742,7 +742,7 @@ static fth_err loop(run *r, int *signal) {
     const int64_t update = r->state.update, most = r->spec->max_update;
     fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
                       update > most ? update : most);
-    r->since = now();
+    r->since = fth_now();
     int64_t saved = r->resumed ? r->state.update : -1;
     fth_update u = {0};
     fth_err err = FTH_OK;
@@ -755,14 +755,14 @@ static fth_err loop(run *r, int *signal) {
         if (err != FTH_OK) goto done;
         int64_t t = r->state.update;
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
-                 (double)r->tokens / (now() - r->since + 1e-9));
+                 (double)r->tokens / (fth_now() - r->since + 1e-9));
         fth_progress_update(&bar, t, extra);
         if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
         bool validation = is_due(t, r->spec->validate_interval);
         if (validation || is_due(t, r->spec->save_interval)) {
-            const double begun = now();
+            const double begun = fth_now();
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
-            r->since += now() - begun; /* the speed is that of training */
+            r->since += fth_now() - begun; /* the speed is that of training */
             saved = t;
         }
     }

@@ -10,7 +10,8 @@
 #include "run/scorer.h"
 #include "train/trainer.h"
 
-/* How an encoder's data are changed: what is hidden, and how pictures differ from epoch to epoch. */
+/* How an encoder's data are changed: what is hidden, and how pictures differ from epoch to
+ * epoch. */
 typedef struct fth_encoder_data {
     double mask_prob, mask_keep, mask_random;
     fth_mask_unit mask_unit;
@@ -57,7 +58,8 @@ fth_err fth_run_batcher(const fth_run_spec *spec, const fth_dataset *data,
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid);
 
-/* What items of an encoder are made of. Zeroed: of no encoder, may be freed. It does not move once it is made. */
+/* What items of an encoder are made of. Zeroed: of no encoder, may be freed. It does not move once
+ * it is made. */
 typedef struct fth_run_items {
     fth_masking masking;
     fth_augment augment;
@@ -77,9 +79,9 @@ typedef struct fth_run_result {
     double seconds;
 } fth_run_result;
 
-/* Trains until a limit is met. Of several ranks all call it, and rank 0 writes. FTH_DIVERGED: the run failed
- * (doc/analyses.md#when-a-run-has-failed), the message has the reason. FTH_STOPPED, FTH_TERMINATED:
- * SIGINT or SIGTERM came, a checkpoint was saved. */
+/* Trains until a limit is met. Of several ranks all call it, and rank 0 writes. FTH_DIVERGED: the
+ * run failed (doc/analyses.md#when-a-run-has-failed), the message has the reason. FTH_STOPPED,
+ * FTH_TERMINATED: SIGINT or SIGTERM came, a checkpoint was saved. */
 fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log, fth_run_result *result);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "run/run.h"
 
-/* The front, the head and their sizes in a configuration whose arch is enc: by the data, unless the head was
- * asked for. FTH_USAGE where the data cannot feed the head. */
+/* The front, the head and their sizes in a configuration whose arch is enc: by the data, unless the
+ * head was asked for. FTH_USAGE where the data cannot feed the head. */
 fth_err fth_run_encoder_config(const fth_run_spec *spec, const fth_dataset *data, fth_config *c);
 
 /* What lists for fronts and heads a batch can hold at most: a GPU's products are as large as that. `block` is the

@@ -1,3 +1,5 @@
+/* run_log.c: appends whole lines; a half line at the end, of a killed run, is cut off when the
+ * log is opened. */
 #include "run/run_log.h"
 
 #include <errno.h>

@@ -18,7 +18,8 @@ typedef struct fth_run_log {
 fth_err fth_run_log_open(fth_run_log *log, const char *path);
 void fth_run_log_close(fth_run_log *log);
 
-/* Whether its name is still that of the file that is open: not so when somebody has removed or moved it. */
+/* Whether its name is still that of the file that is open: not so when somebody has removed or
+ * moved it. */
 bool fth_run_log_is_ours(const fth_run_log *log);
 
 /* Waits until all lines are on the disk. */
@@ -27,8 +28,8 @@ fth_err fth_run_log_sync(fth_run_log *log);
 /* Whether there is a line of that type and update. */
 fth_err fth_run_log_has(const fth_run_log *log, const char *type, int64_t update, bool *has);
 
-/* Writes an object and gives it back its reference, also when it fails. A log that is not open, as on ranks but the
- * first, takes everything. */
+/* Writes an object and gives it back its reference, also when it fails. A log that is not open, as
+ * on ranks but the first, takes everything. */
 fth_err fth_run_log_write(fth_run_log *log, json_t *line);
 
 /* {"type": type, "update": update}, to be filled. NULL when memory is out: fth_run_log_write then

@@ -1,3 +1,5 @@
+/* run_ranks.c: compares the options of the ranks, writes who they are into the log, and lets
+ * them agree on when to stop. */
 #include "run/run_ranks.h"
 
 #include <stdio.h>

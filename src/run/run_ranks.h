@@ -5,7 +5,8 @@
 #include "base/json.h"
 #include "ranks/ranks.h"
 
-/* Fails where ranks have other programs, options (as YAML; what may differ between machines is left out) or data. */
+/* Fails where ranks have other programs, options (as YAML; what may differ between machines is left
+ * out) or data. */
 fth_err fth_ranks_same_run(fth_ranks *ranks, const char *yaml, uint64_t data_hash);
 
 /* Number and hosts of the ranks. */

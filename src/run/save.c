@@ -1,3 +1,4 @@
+/* save.c: fetches the arenas from the device and hands them to store/checkpoint.h, and back. */
 #include "run/save.h"
 
 #include <stdlib.h>

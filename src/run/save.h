@@ -5,15 +5,16 @@
 #include "store/checkpoint.h"
 #include "train/trainer.h"
 
-/* Saves parameters, moments, state and the run's options as RUN/checkpoints/step-N. Every rank calls it, rank 0
- * writes. */
+/* Saves parameters, moments, state and the run's options as RUN/checkpoints/step-N. Every rank
+ * calls it, rank 0 writes. */
 fth_err fth_save_checkpoint(const char *folder, fth_trainer *t, const fth_train_state *state,
                             const char *options, const char *tokenizer_from);
 
 /* Writes the model as it is as a model folder. */
 fth_err fth_save_model(const char *path, const fth_trainer *t, const char *tokenizer_from);
 
-/* Loads parameters and moments of an open checkpoint. Every rank calls it, c is NULL on all but rank 0. */
+/* Loads parameters and moments of an open checkpoint. Every rank calls it, c is NULL on all but
+ * rank 0. */
 fth_err fth_save_load(const fth_checkpoint *c, fth_trainer *t);
 
 /* Gives all ranks the parameters of rank 0. */

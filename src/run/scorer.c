@@ -1,3 +1,5 @@
+/* scorer.c: reads the text beside the validation split, translates its sources, and scores what
+ * comes out. */
 #include "run/scorer.h"
 
 #include <stdlib.h>

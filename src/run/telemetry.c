@@ -1,3 +1,5 @@
+/* telemetry.c: builds the program with gauges, runs it in place of the trainer's when a row is due,
+ * and turns its sums into norms, ratios and cosines. */
 #include "run/telemetry.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* telemetry.h: what happens in every sub-layer while a model trains (doc/telemetry.md). A watched
- * update runs a second program: the trainer's own with watch operations in between, in the memory of
- * the trainer's. It computes the same bits. The last rows are kept, for the day that the run fails. */
+ * update runs a second program: the trainer's own with watch operations in between, in the memory
+ * of the trainer's. It computes the same bits. The last rows are kept, for the day that the run
+ * fails. */
 #ifndef FTH_RUN_TELEMETRY_H
 #define FTH_RUN_TELEMETRY_H
 

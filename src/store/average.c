@@ -1,3 +1,4 @@
+/* average.c: reads the models tensor by tensor, in pieces, and adds them up in double. */
 #include "store/average.h"
 
 #include <math.h>

@@ -25,8 +25,8 @@ typedef struct fth_checkpoint_content {
 fth_err fth_checkpoint_write(const char *path, const fth_checkpoint_content *c);
 
 /* Writes step-UPDATE, replacing one of that name: with what its state knows it appears in one step,
- * and all else is derived from it (fth_checkpoint_settle). When it fails (full disk, ...) the earlier
- * checkpoints are as before. */
+ * and all else is derived from it (fth_checkpoint_settle). When it fails (full disk, ...) the
+ * earlier checkpoints are as before. */
 fth_err fth_checkpoint_save(const char *folder, const fth_checkpoint_content *c);
 
 /* What follows from the newest whole checkpoint. */
@@ -37,8 +37,8 @@ typedef struct fth_settled {
 } fth_settled;
 
 /* Makes the links `last` and `best` point where they must and removes what need not be kept.
- * Checkpoints newer than `last` are damaged ones and stay as they are. After every save, and when a run
- * starts: a process may have been killed before it came to this. */
+ * Checkpoints newer than `last` are damaged ones and stay as they are. After every save, and when a
+ * run starts: a process may have been killed before it came to this. */
 fth_err fth_checkpoint_settle(const char *folder, const fth_settled *s);
 
 /* Clears what a killed process left behind. To be called when a run starts. */

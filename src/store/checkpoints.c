@@ -118,7 +118,8 @@ static fth_err remove_one(const char *folder, int64_t update) {
     return err;
 }
 
-/* A link that is right already is not touched; one to a checkpoint that somebody has removed is not made. */
+/* A link that is right already is not touched; one to a checkpoint that somebody has removed is not
+ * made. */
 static fth_err link_to(const char *folder, const char *link, int64_t update) {
     char name[NAME_BYTES];
     name_of(update, name);

@@ -35,8 +35,8 @@ typedef enum key_type { CONSTANT, METHOD, OPTIONS, CHOICE, INT32, PAIR, INT64, R
 
 #define AT(field) offsetof(fth_config, field)
 
-/* In the order in which the file is written; arch, front and head come before the keys that depend on
- * them (fth_config_has). An optional choice that is left out is the first of its list. */
+/* In the order in which the file is written; arch, front and head come before the keys that depend
+ * on them (fth_config_has). An optional choice that is left out is the first of its list. */
 static const struct key_row {
     const char *key;
     key_type type;
@@ -322,8 +322,8 @@ static json_t *value_of(const struct key_row *row, const fth_config *c) {
     return NULL;
 }
 
-/* An optional eps is written where it says something: where it differs from layer_norm_eps; so is an
- * optional choice, where it is not the first of its list. */
+/* An optional eps is written where it says something: where it differs from layer_norm_eps; so is
+ * an optional choice, where it is not the first of its list. */
 static int is_written(const struct key_row *row, const fth_config *c) {
     const void *field = (const char *)c + row->offset;
     if (!fth_config_has(c, row->key)) return 0;

@@ -18,8 +18,8 @@ fth_err fth_config_parse(const char *text, size_t length, const char *path, fth_
 /* Appends the JSON text of a valid config. Reading it gives the same config. */
 fth_err fth_config_print(const fth_config *c, fth_str *out);
 
-/* *key: the first, in the order of the file, in which two valid configs differ; step does not count.
- * NULL: they describe the same model. */
+/* *key: the first, in the order of the file, in which two valid configs differ; step does not
+ * count. NULL: they describe the same model. */
 fth_err fth_config_difference(const fth_config *a, const fth_config *b, const char **key);
 
 /* FTH_BAD_CONFIG where they differ, step aside: "heads is 2 in WHERE, now it is 4". */

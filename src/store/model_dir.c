@@ -1,3 +1,5 @@
+/* model_dir.c: writes config.json, the tensors and the tokenizer with the hash of each; reads them
+ * back and checks shapes and hashes. */
 #include "store/model_dir.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* safetensors.h: reads and writes files of named tensors (doc/formats.md#safetensors).
  *
- * A file is mapped, not read: opening a model of many gigabytes costs its header. Everything in
- * the header is checked before the first tensor is handed out, so a view never leaves the file.
- * Numbers are little-endian and need not be aligned in memory: use fth_st_to_f32/_i32, or memcpy. */
+ * A file is mapped, not read: opening a model of many gigabytes costs its header. Everything in the
+ * header is checked before the first tensor is handed out, so a view never leaves the file. Numbers
+ * are little-endian and need not be aligned in memory: use fth_st_to_f32/_i32, or memcpy. */
 #ifndef FTH_STORE_SAFETENSORS_H
 #define FTH_STORE_SAFETENSORS_H
 

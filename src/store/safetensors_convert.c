@@ -1,6 +1,7 @@
 /* safetensors_convert.c: numbers of tensors to and from the types that the program computes in. */
 #include <string.h>
 
+#include "base/bf16.h"
 #include "store/safetensors.h"
 
 static float f32_of_bits(uint32_t bits) {
@@ -9,24 +10,12 @@ static float f32_of_bits(uint32_t bits) {
     return value;
 }
 
-static float f32_of_bf16(uint16_t h) {
-    return f32_of_bits((uint32_t)h << 16);
-}
-
 static float f32_of_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;
     if (exponent == 31) return f32_of_bits(sign | 0x7f800000 | fraction << 13);
     if (exponent) return f32_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
     float small = (float)fraction * 0x1p-24f; /* zero or subnormal: exact in a float */
     return sign ? -small : small;
-}
-
-/* Rounds to nearest, ties to even; a NaN stays one even when its low bits are cut. */
-static uint16_t bf16_of_f32(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 fth_err fth_st_to_f32(const fth_st_file *f, const fth_st_tensor *t, float *out) {
@@ -44,7 +33,7 @@ fth_err fth_st_to_f32(const fth_st_file *f, const fth_st_tensor *t, float *out) 
         for (size_t i = 0; i < n; i++) {
             uint16_t half;
             memcpy(&half, data + i * width, sizeof half);
-            out[i] = t->dtype == FTH_ST_F16 ? f32_of_f16(half) : f32_of_bf16(half);
+            out[i] = t->dtype == FTH_ST_F16 ? f32_of_f16(half) : fth_float_of_bf16(half);
         }
     } else {
         return fth_fail(FTH_BAD_INPUT,
@@ -84,7 +73,7 @@ fth_err fth_st_fill_from_f32(void *context, const fth_st_tensor *t, size_t first
         memcpy(out, data, count * sizeof *data);
     } else if (t->dtype == FTH_ST_BF16) {
         uint16_t *halves = out;
-        for (size_t i = 0; i < count; i++) halves[i] = bf16_of_f32(data[i]);
+        for (size_t i = 0; i < count; i++) halves[i] = fth_bf16_of_float(data[i]);
     } else if (t->dtype == FTH_ST_F64) {
         double *doubles = out;
         for (size_t i = 0; i < count; i++) doubles[i] = data[i];

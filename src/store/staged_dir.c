@@ -1,3 +1,5 @@
+/* staged_dir.c: locks the hidden folder while it is filled; commit exchanges it with the old one in
+ * one step where the kernel can, else in two with NAME.old between them. */
 #include "store/staged_dir.h"
 
 #include <dirent.h>

@@ -1,3 +1,5 @@
+/* train_state.c: prints and reads the JSON; the sum of its own bytes is a key of it, so that a cut
+ * or flipped file is noticed. */
 #include "store/train_state.h"
 
 #include <math.h>

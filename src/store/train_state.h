@@ -41,12 +41,13 @@ typedef struct fth_train_state {
 /* A run that has not begun: version of this program, epoch 1, no scores, scale and alpha 1. */
 fth_train_state fth_train_state_default(void);
 
-/* Appends the text of state.json. options: lines "key: value" of the run, NULL for none; others are left out. */
+/* Appends the text of state.json. options: lines "key: value" of the run, NULL for none; others are
+ * left out. */
 fth_err fth_train_state_print(const fth_train_state *s, const char *options,
                               const fth_file_sums *sums, fth_str *out);
 
-/* Reads it back; options (malloc'd, NULL for none) and sums may be NULL. FTH_BAD_INPUT names the file, the key, the value and the rule;
- * a changed byte anywhere that matters is one. */
+/* Reads it back; options (malloc'd, NULL for none) and sums may be NULL. FTH_BAD_INPUT names the
+ * file, the key, the value and the rule; a changed byte anywhere that matters is one. */
 fth_err fth_train_state_read(const char *path, fth_train_state *s, char **options,
                              fth_file_sums *sums);
 

@@ -1,3 +1,5 @@
+/* data.c: calls `fathom prepare` with the texts of the sweep, unless its data set is there
+ * already. */
 #include "sweep/data.h"
 
 #include <stdlib.h>

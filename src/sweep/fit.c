@@ -1,3 +1,5 @@
+/* fit.c: mean and deviation, and the least-squares line through y against the logarithm of the
+ * depth. */
 #include "sweep/fit.h"
 
 #include <math.h>

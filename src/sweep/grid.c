@@ -96,8 +96,8 @@ static bool is_option(const char *word, size_t length, const char *name) {
     return strlen(name) == length && memcmp(word, name, length) == 0;
 }
 
-/* Options that say how a run is made and not what it is: another machine may go on with it. As an axis
- * of the grid they count all the same. */
+/* Options that say how a run is made and not what it is: another machine may go on with it. As an
+ * axis of the grid they count all the same. */
 static bool is_how(const fth_sweep_spec *s, const char *word) {
     static const char *const how[] = {"threads",      "device",    "memory-budget",        "quiet",
                                       "log-interval", "keep-last", "save-interval-updates"};

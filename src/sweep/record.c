@@ -1,3 +1,4 @@
+/* record.c: writes the description as JSON, and compares an old one with the new, key by key. */
 #include "sweep/record.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* result.c: reads each run's folder as the report does and keeps its best and last values, or why
+ * it failed. */
 #include "sweep/result.h"
 
 #include <math.h>

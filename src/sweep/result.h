@@ -15,7 +15,8 @@ typedef struct fth_sweep_result {
     char *reason;       /* of a failed run; owned, may be NULL */
 } fth_sweep_result;
 
-/* Runs that differ in the seed alone. Means are over those that came to their end and did not fail. */
+/* Runs that differ in the seed alone. Means are over those that came to their end and did not
+ * fail. */
 typedef struct fth_sweep_row {
     const fth_sweep_run *run; /* the first of them */
     size_t runs, done, failed;

@@ -1,3 +1,5 @@
+/* runner.c: keeps as many children as jobs, each with its output in a file, and hands SIGINT and
+ * SIGTERM on to them. */
 #include "sweep/runner.h"
 
 #include <errno.h>
@@ -13,14 +15,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/str.h"
-
-/* A handler can reach nothing but a global. */
-static volatile sig_atomic_t pending;
-
-static void on_signal(int number) {
-    pending = number;
-}
 
 /* ---- locks ---- */
 
@@ -58,8 +54,8 @@ void fth_runner_close(fth_runner *r) {
 
 /* ---- one child ---- */
 
-/* In the child: becomes the program with words. Signals of the terminal go to the sweep alone, which
- * passes them on; when the sweep dies, the run is asked to save and to end. */
+/* In the child: becomes the program with words. Signals of the terminal go to the sweep alone,
+ * which passes them on; when the sweep dies, the run is asked to save and to end. */
 static void become(const char *const *words, const char *output, const char *gpu, pid_t parent) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -238,8 +234,8 @@ static fth_err fill(work *w) {
     return FTH_OK;
 }
 
-/* Looks for a child that has ended, or sleeps a little; a signal that comes in between is seen by the
- * loop, which a wait without end would not do. */
+/* Looks for a child that has ended, or sleeps a little; a signal that comes in between is seen by
+ * the loop, which a wait without end would not do. */
 static fth_err wait_one(work *w) {
     int raw;
     pid_t pid = waitpid(-1, &raw, WNOHANG);
@@ -260,9 +256,8 @@ static fth_err wait_one(work *w) {
 static fth_err loop(work *w, int *stopped) {
     fth_err err = FTH_OK;
     for (;;) {
-        int number = pending;
+        const int number = fth_signals_take();
         if (number) {
-            pending = 0;
             if (!*stopped) fth_log_info(w->r->log, "stopping: runs save their checkpoints");
             *stopped = number;
             pass_on(w, number);
@@ -279,19 +274,14 @@ static fth_err loop(work *w, int *stopped) {
 }
 
 fth_err fth_runner_run(fth_runner *r, const fth_sweep_grid *grid, size_t *errors) {
-    struct sigaction action, old_int, old_term;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal; /* no SA_RESTART: waiting ends */
+    fth_signals before;
     work w = {.r = r, .grid = grid};
     int stopped = 0;
     w.slots = calloc((size_t)r->jobs, sizeof *w.slots);
     if (!w.slots) return fth_fail(FTH_NO_MEMORY, "no memory for %d jobs", r->jobs);
-    pending = 0;
-    sigaction(SIGINT, &action, &old_int);
-    sigaction(SIGTERM, &action, &old_term);
+    fth_signals_catch_all(&before);
     fth_err err = loop(&w, &stopped);
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGTERM, &old_term, NULL);
+    fth_signals_release(&before);
     free(w.slots);
     *errors = w.errors;
     if (err != FTH_OK || !stopped) return err;

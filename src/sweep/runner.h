@@ -1,8 +1,8 @@
 /* runner.h: runs of a sweep as child processes of the program itself.
  *
  * OUT/.sweep.lock is held while a sweep works, so that there is one at a time. OUT/.runs.lock is
- * handed on to the runs: after a sweep was killed, the next one waits until the last of its runs has
- * saved its checkpoint and gone. */
+ * handed on to the runs: after a sweep was killed, the next one waits until the last of its runs
+ * has saved its checkpoint and gone. */
 #ifndef FTH_SWEEP_RUNNER_H
 #define FTH_SWEEP_RUNNER_H
 

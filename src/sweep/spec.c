@@ -1,3 +1,5 @@
+/* spec.c: reads the YAML file into factors and checks names and values against the options of
+ * train. */
 #include "sweep/spec.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* spec.h: the file that describes a sweep (doc/sweep.md), and the runs that it stands for.
  *
- * Every key is an option of `train`; a list of values is an axis of the grid. METHOD.OPTION is an option
- * of a method and counts for its runs only; "a, b" sets two options together. seeds, data, corpus,
- * prepare, out, jobs, gpus, title, x and base (a file whose keys are taken unless this one has them) are
- * the sweep's own. */
+ * Every key is an option of `train`; a list of values is an axis of the grid. METHOD.OPTION is an
+ * option of a method and counts for its runs only; "a, b" sets two options together. seeds, data,
+ * corpus, prepare, out, jobs, gpus, title, x and base (a file whose keys are taken unless this one
+ * has them) are the sweep's own. */
 #ifndef FTH_SWEEP_SPEC_H
 #define FTH_SWEEP_SPEC_H
 

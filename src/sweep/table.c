@@ -1,3 +1,5 @@
+/* table.c: the same rows as CSV, Markdown and LaTeX; seeds of one setting come together as mean and
+ * deviation. */
 #include "sweep/table.h"
 
 #include <math.h>

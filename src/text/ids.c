@@ -1,3 +1,4 @@
+/* ids.c: grows by doubling. */
 #include "text/ids.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* inflate.c: looks at the first bytes for the marks of gzip and Zstandard; several streams after
+ * each other are one. */
 #include "text/inflate.h"
 
 #include <errno.h>
@@ -50,8 +52,8 @@ static fth_err refill(fth_inflate *f) {
 
 static const uint8_t gzip_mark[] = {0x1f, 0x8b}, zstd_mark[] = {0x28, 0xb5, 0x2f, 0xfd};
 
-/* Could it be a packed file, of which more has to be read? Whoever writes a short line into a pipe waits for its
- * answer, so no more is read than needed. */
+/* Could it be a packed file, of which more has to be read? Whoever writes a short line into a pipe
+ * waits for its answer, so no more is read than needed. */
 static bool may_be_packed(const fth_inflate *f) {
     return (f->n < sizeof gzip_mark && !memcmp(f->packed, gzip_mark, f->n)) ||
            (f->n < sizeof zstd_mark && !memcmp(f->packed, zstd_mark, f->n));

@@ -1,3 +1,5 @@
+/* lines.c: reads in large pieces and cuts at line ends; text that is not UTF-8 is refused with its
+ * line and byte. */
 #include "text/lines.h"
 
 #include <stdio.h>

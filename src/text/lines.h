@@ -1,4 +1,5 @@
-/* lines.h: reads text files line by line: plain, gzip or Zstandard, told apart by their first bytes.
+/* lines.h: reads text files line by line: plain, gzip or Zstandard, told apart by their first
+ * bytes.
  *
  * Several files follow each other as one text. Lines come without their end (\n or \r\n), a byte
  * order mark at the start of a file is dropped, and every line is checked to be UTF-8. Memory is
@@ -26,18 +27,19 @@ fth_err fth_lines_new(const fth_text_file *files, size_t n, fth_lines **out);
 void fth_lines_free(fth_lines *l);
 
 /* The next line, valid until the next call, NUL-terminated; *text = NULL after the last.
- * FTH_BAD_INPUT, with file and line: not UTF-8, a NUL byte, a damaged or cut compressed file, an empty file. */
+ * FTH_BAD_INPUT, with file and line: not UTF-8, a NUL byte, a damaged or cut compressed file, an
+ * empty file. */
 fth_err fth_lines_next(fth_lines *l, const char **text, size_t *length);
 
-/* From now on a line that is not UTF-8 or has a NUL byte is given as it is, and an empty file has no
- * lines. */
+/* From now on a line that is not UTF-8 or has a NUL byte is given as it is, and an empty file has
+ * no lines. */
 void fth_lines_lenient(fth_lines *l);
 
 /* What is wrong with the newest line ("not UTF-8: byte 0xff at column 3"); NULL: nothing. */
 const char *fth_lines_fault(const fth_lines *l);
 
-/* Whether the next line, or the end, is there without waiting for whoever writes into a pipe. Reads what has
- * come; the newest line is no longer valid. */
+/* Whether the next line, or the end, is there without waiting for whoever writes into a pipe. Reads
+ * what has come; the newest line is no longer valid. */
 fth_err fth_lines_ready(fth_lines *l, bool *ready);
 
 /* Where the newest line stands. */

@@ -1,3 +1,5 @@
+/* spm_check.c: walks the fields of the protocol buffer, then every state of the trie that some text
+ * could reach. */
 #include "text/spm_check.h"
 
 #include <stdint.h>
@@ -66,8 +68,8 @@ static uint32_t read_u32(const uint8_t *at) {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* A unit of a darts-clone double array: bits 0-7 and 31 label, bit 8 "a value hangs here", bit 9 and
- * 10-30 the distance to the children. A unit with bit 31 set is a value. */
+/* A unit of a darts-clone double array: bits 0-7 and 31 label, bit 8 "a value hangs here", bit 9
+ * and 10-30 the distance to the children. A unit with bit 31 set is a value. */
 static uint32_t unit_distance(uint32_t unit) {
     return (unit >> 10) << ((unit & (1u << 9)) >> 6);
 }

@@ -1,8 +1,9 @@
 /* spm_check.h: looks through a SentencePiece model file before the library is given it.
  *
- * SentencePiece trusts the table of its text normaliser (a double-array trie and a pool of strings):
- * one flipped byte there and it reads outside of its memory. Everything else in the file it checks
- * itself. So the trie is walked here first, every step that any text could make it take. */
+ * SentencePiece trusts the table of its text normaliser (a double-array trie and a pool of
+ * strings): one flipped byte there and it reads outside of its memory. Everything else in the file
+ * it checks itself. So the trie is walked here first, every step that any text could make it
+ * take. */
 #ifndef FTH_TEXT_SPM_CHECK_H
 #define FTH_TEXT_SPM_CHECK_H
 

@@ -1,3 +1,4 @@
+/* text.c: one pass counts lines, one cuts them; the bytes stay where they are. */
 #include "text/text.h"
 
 #include <stdlib.h>

@@ -26,9 +26,9 @@ typedef struct fth_text_lines {
     char *data; /* the file */
 } fth_text_lines;
 
-/* The lines of the text of a file, which is malloc'd and becomes part of out, whatever comes of it. Text
- * that is not UTF-8 is FTH_BAD_INPUT, named with its line. A zeroed fth_text_lines, or one that failed,
- * may be given to fini. */
+/* The lines of the text of a file, which is malloc'd and becomes part of out, whatever comes of it.
+ * Text that is not UTF-8 is FTH_BAD_INPUT, named with its line. A zeroed fth_text_lines, or one
+ * that failed, may be given to fini. */
 fth_err fth_text_lines_take(char *data, size_t size, const char *name, fth_text_lines *out);
 void fth_text_lines_fini(fth_text_lines *lines);
 

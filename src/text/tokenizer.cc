@@ -1,3 +1,5 @@
+/* tokenizer.cc: the calls of SentencePiece, each behind a catch of everything; training runs in a
+ * child process (base/apart.h), since the library may abort. */
 #include "text/tokenizer.h"
 
 #include <sentencepiece_processor.h>
@@ -301,8 +303,8 @@ size_t character_bytes(unsigned char first) {
     return first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* The characters of a piece, each an id; characters that are no piece stay unknown or become bytes, as the piece
- * itself shows. */
+/* The characters of a piece, each an id; characters that are no piece stay unknown or become bytes,
+ * as the piece itself shows. */
 std::vector<int> characters_of(const fth_tokenizer *t, int id) {
     const std::string &piece = t->processor.IdToPiece(id);
     std::vector<int> ids;

@@ -1,7 +1,7 @@
 /* tokenizer.h: text to token ids and back, by SentencePiece.
  *
- * The only part of fathom that is C++ lies behind this face; no exception crosses it. A tokenizer is
- * const after loading and may be used by many threads at once. */
+ * The only part of fathom that is C++ lies behind this face; no exception crosses it. A tokenizer
+ * is const after loading and may be used by many threads at once. */
 #ifndef FTH_TEXT_TOKENIZER_H
 #define FTH_TEXT_TOKENIZER_H
 
@@ -45,8 +45,8 @@ typedef fth_err (*fth_text_next)(void *state, const char **text, size_t *length)
 /* Trains a model. *model is malloc'd: the content of a SentencePiece model file. The same text and
  * spec give the same bytes. FTH_BAD_INPUT when vocab_size does not suit the text; the message has
  * the bound. All lines are kept in memory until the end: a caller with a large text gives a sample
- * (data/sample.h). SentencePiece works in a process of its own, so its death is an error like others; state
- * is as before afterwards. */
+ * (data/sample.h). SentencePiece works in a process of its own, so its death is an error like
+ * others; state is as before afterwards. */
 fth_err fth_tokenizer_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state,
                             char **model, size_t *size);
 
@@ -66,9 +66,10 @@ fth_special_ids fth_tokenizer_special(const fth_tokenizer *t);
 /* Appends the ids of a line; no bos, no eos. */
 fth_err fth_tokenizer_encode(const fth_tokenizer *t, const char *text, size_t length, fth_ids *out);
 
-/* A segmentation drawn by BPE dropout (Provilkov et al. 2020): words are put together from characters, in each step the
- * best merge of those that are left when each is dropped with probability p; nothing left ends the word. The
- * draw is rng's alone. FTH_USAGE for a model that is not BPE. */
+/* A segmentation drawn by BPE dropout (Provilkov et al. 2020): words are put together from
+ * characters, in each step the best merge of those that are left when each is dropped with
+ * probability p; nothing left ends the word. The draw is rng's alone. FTH_USAGE for a model that is
+ * not BPE. */
 fth_err fth_tokenizer_encode_dropped(const fth_tokenizer *t, const char *text, size_t length,
                                      double p, fth_rng *rng, fth_ids *out);
 

@@ -1,3 +1,5 @@
+/* unicode.c: white space and lower case by utf8proc, with Python's exceptions, such as the final
+ * sigma. */
 #include "text/unicode.h"
 
 #include <utf8proc.h>

@@ -1,3 +1,4 @@
+/* word_cache.c: one place for a hash; a collision replaces. */
 #include "text/word_cache.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* evaluate.c: runs the forward over batches of a data set and adds up the loss in double; shifted
+ * sources show whether they are used. */
 #include "train/evaluate.h"
 
 #include <math.h>
@@ -59,7 +61,8 @@ static fth_err store_shifted(fth_batch_store *store, const fth_packed *p, int32_
     return err;
 }
 
-/* An encoder's batch: rows of words or of numbers, and what is to be said of rows or of sentences. */
+/* An encoder's batch: rows of words or of numbers, and what is to be said of rows or of
+ * sentences. */
 static fth_err store_encoder(fth_batch_store *store, const fth_packed *p, const fth_config *c) {
     FTH_TRY(fth_batch_store_rows(store, FTH_SRC, p->n_sent, p->src_offsets,
                                  p->number_width ? NULL : p->src, c->src_vocab,

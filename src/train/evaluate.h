@@ -51,7 +51,8 @@ typedef struct fth_eval {
 fth_err fth_evaluate(fth_evaluator *e, const fth_dataset *data, const fth_eval_spec *spec,
                      fth_eval *out);
 
-/* Copies a packed batch into a store; shift > 0 gives sentence i the source of sentence i + shift. */
+/* Copies a packed batch into a store; shift > 0 gives sentence i the source of sentence i +
+ * shift. */
 fth_err fth_store_packed(fth_batch_store *store, const fth_packed *p, const fth_config *c,
                          int32_t shift);
 

@@ -1,3 +1,4 @@
+/* fits.c: compares the config with the data set's sides, vocabularies and tokenizer. */
 #include "train/fits.h"
 
 fth_err fth_fits(const fth_config *c, const char *model, const fth_folder *folder,

@@ -5,7 +5,8 @@
 #include "base/config.h"
 #include "data/folder.h"
 
-/* Sides, vocabularies and, where the model's folder has them, tokenizers. data: a split of the folder. */
+/* Sides, vocabularies and, where the model's folder has them, tokenizers. data: a split of the
+ * folder. */
 fth_err fth_fits(const fth_config *c, const char *model, const fth_folder *folder,
                  const fth_dataset *data);
 

@@ -1,3 +1,4 @@
+/* padded.c: counts the entries that are no pads, and copies them into packed rows and back. */
 #include "train/padded.h"
 
 #include <math.h>
@@ -253,8 +254,8 @@ static fth_err read_frame_counts(const fth_st_file *f, int64_t most, fth_padded 
     return FTH_OK;
 }
 
-/* Reads frames: an utterance's fill whole rows, with zeros behind the last; a row that then lacks its odd step
- * is masked (front/speech.c). */
+/* Reads frames: an utterance's fill whole rows, with zeros behind the last; a row that then lacks
+ * its odd step is masked (front/speech.c). */
 static fth_err read_frames(const fth_st_file *f, const fth_config *c, fth_padded *p) {
     const fth_st_tensor *t = NULL;
     FTH_TRY(fth_st_get(f, "frames", &t));

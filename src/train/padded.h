@@ -6,8 +6,8 @@
 #include "graph/batch_store.h"
 #include "model/model.h"
 
-/* A padded side: ids [n, width]; rows of the packed batch are its non-pad entries in order. Of pictures the
- * entries are the patches; a class token's row is no entry. */
+/* A padded side: ids [n, width]; rows of the packed batch are its non-pad entries in order. Of
+ * pictures the entries are the patches; a class token's row is no entry. */
 typedef struct fth_padded_side {
     int64_t width;
     int32_t *ids;     /* [n, width] */
@@ -32,8 +32,8 @@ typedef struct fth_padded {
 fth_err fth_padded_read(const char *path, const fth_config *config, fth_padded *out);
 void fth_padded_fini(fth_padded *p);
 
-/* The padded shape of a value with rows of an extent, and how many dimensions that are. all: with the rows of
- * class tokens, for the stack's output. */
+/* The padded shape of a value with rows of an extent, and how many dimensions that are. all: with
+ * the rows of class tokens, for the stack's output. */
 int fth_padded_shape(const fth_padded *p, const fth_config *c, fth_extent rows, bool all,
                      int64_t width, int64_t shape[3]);
 

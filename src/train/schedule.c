@@ -1,3 +1,4 @@
+/* schedule.c: warm-up in a line, then inverse square root, a line down, or nothing. */
 #include "train/schedule.h"
 
 #include <math.h>

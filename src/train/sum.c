@@ -1,3 +1,5 @@
+/* sum.c: rounds of micro-batches: exchange of slices, then addition in order; one rank alone
+ * adds without an exchange. */
 #include "train/sum.h"
 
 #include <math.h>
@@ -38,8 +40,8 @@ fth_err fth_sum_init(fth_trainer *t, int64_t batches) {
         t->device, (own > 0 ? own : 1) * (int64_t)fth_dtype_size(t->device->full), &t->sum);
 }
 
-/* One gradient alone is squared by whoever has made it, as where there are no ranks; pieces of a sum by those who
- * have them. */
+/* One gradient alone is squared by whoever has made it, as where there are no ranks; pieces of a
+ * sum by those who have them. */
 static fth_err measure(fth_trainer *t, const layout *l, int n_batches, double *gnorm) {
     const int64_t n = t->arenas.n, piece = fth_piece_size(n), own = t->own.end - t->own.begin;
     const fth_backend *backend = t->device->backend;

@@ -1,3 +1,5 @@
+/* trace.c: fetches every value that the format names after one run, and parameters and losses after
+ * further updates. */
 #include "train/trace.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* trainer.c: zero the gradients, run each micro-batch, take the norm, clip, and let Adam take what
+ * the program has not updated itself. */
 #include "train/trainer.h"
 
 #include <math.h>

@@ -54,14 +54,15 @@ typedef struct fth_trainer {
 /* What is asked of the plan. */
 typedef struct fth_trainer_spec {
     int64_t src_tokens, tgt_tokens; /* most of one batch */
-    /* Likewise sentences, source rows with a target, and rows of numbers; 0: as many as source tokens. */
+    /* Likewise sentences, source rows with a target, and rows of numbers; 0: as many as source
+     * tokens. */
     int64_t sentences, picked, numbers;
     int64_t max_len;       /* longest sentence of either side */
     int64_t memory_budget; /* bytes for everything on the device; 0: no limit */
     int64_t batches;       /* micro-batches of an update; 0: one */
     fth_ranks *ranks;      /* that share them; NULL: alone */
-    /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There is no
-     * fth_trainer_gradients then. */
+    /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There
+     * is no fth_trainer_gradients then. */
     bool inline_updates;
 } fth_trainer_spec;
 
@@ -104,9 +105,9 @@ typedef struct fth_update {
 /* Rows of an extent that carry loss. */
 int64_t fth_batch_targets(const fth_batch *batch, fth_extent rows);
 
-/* Update number `update` (from 1) over one or more micro-batches, each of which every rank has. The gradient is the
- * sum of theirs, each made by itself, in their order: the same whoever makes them. A loss that is not finite
- * applies nothing. */
+/* Update number `update` (from 1) over one or more micro-batches, each of which every rank has. The
+ * gradient is the sum of theirs, each made by itself, in their order: the same whoever makes them.
+ * A loss that is not finite applies nothing. */
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out);
 

@@ -1,3 +1,5 @@
+/* weights.c: tensors by the names of the parameters; a missing, foreign or misshapen one is an
+ * error with its name. */
 #include "train/weights.h"
 
 #include <math.h>

@@ -14,8 +14,8 @@ fth_err fth_weights_tensors(const fth_params *params, const char *prefix, const 
  * parameters. */
 fth_err fth_weights_read(const char *folder, fth_model *model, float **flat);
 
-/* Fails with the first number of a model that is not finite, for what none can be done with: rule says
- * what that is. */
+/* Fails with the first number of a model that is not finite, for what none can be done with: rule
+ * says what that is. */
 fth_err fth_weights_finite(const fth_model *model, const float *flat, const char *rule);
 
 /* Fills flat from the tensors prefix + name of a file; tensors of other prefixes may lie beside. */

@@ -1,3 +1,5 @@
+/* canvas.c: sets dots in letters of braille (U+2800), or in plain letters where the terminal has no
+ * UTF-8. */
 #include "watch/canvas.h"
 
 #include <math.h>

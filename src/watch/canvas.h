@@ -1,4 +1,5 @@
-/* canvas.h: a drawing of dots in a terminal: 2 x 4 of them in a letter with braille, one without. */
+/* canvas.h: a drawing of dots in a terminal: 2 x 4 of them in a letter with braille, one
+ * without. */
 #ifndef FTH_WATCH_CANVAS_H
 #define FTH_WATCH_CANVAS_H
 

@@ -1,3 +1,4 @@
+/* host.c: allows addresses, localhost and the names that were given, with or without a port. */
 #include "watch/host.h"
 
 #include <arpa/inet.h>

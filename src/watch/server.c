@@ -1,3 +1,5 @@
+/* server.c: libmicrohttpd answers; viewers of the event stream sleep until something is
+ * published. */
 #include "watch/server.h"
 
 #include <arpa/inet.h>

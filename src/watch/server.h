@@ -1,9 +1,9 @@
 /* server.h: the page of runs, live, for any number of browsers.
  *
- * Read-only: GET and HEAD of three addresses, none of which names a file. Requests whose Host is not
- * the server's own are refused, so that a page from elsewhere cannot reach it through a name that
- * changes its address. Memory is bounded: what is sent is made once for all viewers, and the number
- * of connections has a limit. */
+ * Read-only: GET and HEAD of three addresses, none of which names a file. Requests whose Host is
+ * not the server's own are refused, so that a page from elsewhere cannot reach it through a name
+ * that changes its address. Memory is bounded: what is sent is made once for all viewers, and the
+ * number of connections has a limit. */
 #ifndef FTH_WATCH_SERVER_H
 #define FTH_WATCH_SERVER_H
 

@@ -1,3 +1,4 @@
+/* terminal.c: status, curve and heat map as lines of text, as wide as the terminal. */
 #include "watch/terminal.h"
 
 #include <math.h>

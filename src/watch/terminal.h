@@ -1,5 +1,5 @@
-/* terminal.h: runs drawn with letters: where they are, the loss as curves, a quantity of every layer
- * as a heat map. */
+/* terminal.h: runs drawn with letters: where they are, the loss as curves, a quantity of every
+ * layer as a heat map. */
 #ifndef FTH_WATCH_TERMINAL_H
 #define FTH_WATCH_TERMINAL_H
 

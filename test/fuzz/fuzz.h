@@ -1,5 +1,6 @@
-/* fuzz.h: what the fuzz targets share. Each is a file NAME.c with LLVMFuzzerTestOneInput, built by clang with
- * -fsanitize=fuzzer (make fuzz); NAME.dict has words of the format, corpus/NAME small real files. */
+/* fuzz.h: what the fuzz targets share. Each is a file NAME.c with LLVMFuzzerTestOneInput, built by
+ * clang with -fsanitize=fuzzer (make fuzz); NAME.dict has words of the format, corpus/NAME small
+ * real files. */
 #ifndef FTH_TEST_FUZZ_H
 #define FTH_TEST_FUZZ_H
 
@@ -12,7 +13,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The path of a file in memory that holds data, for readers that open a path; the same file every time. */
+/* The path of a file in memory that holds data, for readers that open a path; the same file every
+ * time. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size) {
     static int fd = -1;
     static char path[40];

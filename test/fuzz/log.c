@@ -1,4 +1,5 @@
-/* log.jsonl of a run, as the page and the terminal show it; its second half comes later, as of a run that goes on. */
+/* log.jsonl of a run, as the page and the terminal show it; its second half comes later, as of a
+ * run that goes on. */
 #include <string.h>
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-/* faulty_files.c: a library for LD_PRELOAD that counts what a program does to files and lets the n-th operation go
- * wrong. FAULT_AT=n says which, from 1; FAULT_HOW what happens there:
+/* faulty_files.c: a library for LD_PRELOAD that counts what a program does to files and lets the
+ * n-th operation go wrong. FAULT_AT=n says which, from 1; FAULT_HOW what happens there:
  *
  *   kill    the process dies before it
  *   enospc  it fails, as on a full disk

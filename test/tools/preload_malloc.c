@@ -1,6 +1,7 @@
-/* preload_malloc.c: for LD_PRELOAD. Memory runs out at one call: FATHOM_MALLOC_FAIL_AT=N lets the N-th allocation fail,
- * and with FATHOM_MALLOC_STAY=1 all after it. FATHOM_MALLOC_SITES=FILE writes instead the numbers of the calls
- * that come from a place in the program (by its callers) for the first time, a line for each. */
+/* preload_malloc.c: for LD_PRELOAD. Memory runs out at one call: FATHOM_MALLOC_FAIL_AT=N lets the
+ * N-th allocation fail, and with FATHOM_MALLOC_STAY=1 all after it. FATHOM_MALLOC_SITES=FILE writes
+ * instead the numbers of the calls that come from a place in the program (by its callers) for the
+ * first time, a line for each. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>

@@ -1,6 +1,7 @@
-/* preload_sync.c: for LD_PRELOAD. Watches that nothing is renamed before it is on the disk: a file, and every file and
- * folder in a folder, must have been synced after it was last written; and the folder that has the new name
- * must be synced afterwards. FATHOM_SYNC_LOG=FILE gets a line for each rename, "ok PATH" or "bad: WHY PATH". */
+/* preload_sync.c: for LD_PRELOAD. Watches that nothing is renamed before it is on the disk: a file,
+ * and every file and folder in a folder, must have been synced after it was last written; and the
+ * folder that has the new name must be synced afterwards. FATHOM_SYNC_LOG=FILE gets a line for each
+ * rename, "ok PATH" or "bad: WHY PATH". */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+/* cpu.c: the backend's table: a program is one call of the pool, in which every thread walks the
+ * whole list of operations and waits for the others after each. */
 #include "backend/cpu/cpu.h"
 
 #include <stdatomic.h>
@@ -49,8 +51,9 @@ static bool is_watch(const fth_op *op) {
            op->kind == FTH_KIND_gauge_entropy;
 }
 
-/* Whether the run may end after the operation at i and is asked to. One thread decides, before all meet; what it
- * decides is about the operation after that, so a thread that looks late sees the same. */
+/* Whether the run may end after the operation at i and is asked to. One thread decides, before all
+ * meet; what it decides is about the operation after that, so a thread that looks late sees the
+ * same. */
 static void look_for_stop(op_list *list, int32_t i) {
     const volatile sig_atomic_t *stop = list->ex->device->stop;
     if (!stop || !*stop || i >= list->ex->first_update) return;

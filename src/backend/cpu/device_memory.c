@@ -1,3 +1,5 @@
+/* device_memory.c: the memory of the device, which is the process's own: aligned, from huge pages
+ * where it is large, zeroed by the threads that will use it. */
 #include "backend/cpu/cpu.h"
 
 #include <inttypes.h>

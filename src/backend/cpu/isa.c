@@ -1,3 +1,5 @@
+/* isa.c: which instruction set the kernels run with: what the processor announces, asked once, or
+ * what a test wants. */
 #include "backend/cpu/cpu.h"
 
 #include <stdatomic.h>
@@ -25,8 +27,8 @@ static int has_avx512bf16(void) {
     return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
-/* For bf16 alone, and some CPUs multiply pairs at half of the rate at which they multiply floats. Asked
- * once, so that all devices of a process are alike. */
+/* For bf16 alone, and some CPUs multiply pairs at half of the rate at which they multiply floats.
+ * Asked once, so that all devices of a process are alike. */
 static int vectors_of_pairs_pay(fth_precision precision) {
     enum { UNKNOWN, NO, YES };
     static atomic_int answer;

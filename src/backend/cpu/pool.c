@@ -1,3 +1,5 @@
+/* pool.c: threads that sleep on a condition between runs and on a futex inside of them; work is
+ * announced by a number that counts up. */
 #include "backend/cpu/pool.h"
 
 #include <limits.h>

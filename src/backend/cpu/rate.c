@@ -1,3 +1,4 @@
+/* rate.c: times a linear map by itself for each way in which this machine can compute it. */
 #include "backend/cpu/rate.h"
 
 #include <stdlib.h>
@@ -49,8 +50,8 @@ static fth_err make_value(product *p, fth_storage storage, int64_t rows, int64_t
     return FTH_OK;
 }
 
-/* Places a tensor and fills it with numbers from 0.5 to 2. Floats have all of their bits: tiles of zeros,
- * as the lower parts of others would be, are multiplied faster. */
+/* Places a tensor and fills it with numbers from 0.5 to 2. Floats have all of their bits: tiles of
+ * zeros, as the lower parts of others would be, are multiplied faster. */
 static void place_value(product *p, fth_val v) {
     fth_tensor *t = &p->tensor[v];
     const int64_t n = t->rows * t->width;
@@ -133,8 +134,8 @@ static fth_err try_op(product *p, const fth_op *op, double operations, int64_t *
     return FTH_OK;
 }
 
-/* The best of several tries, for each of the first n products. Tries are short and the products take
- * turns, so that on a machine with other work each has it alone at times. */
+/* The best of several tries, for each of the first n products. Tries are short and the products
+ * take turns, so that on a machine with other work each has it alone at times. */
 static fth_err time_ops(product *p, int n, double operations, double *rates) {
     enum { TRIES = 60 };
     const double most = 0.3 * n; /* seconds */

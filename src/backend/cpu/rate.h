@@ -24,8 +24,8 @@ bool fth_product_has_digits(const fth_product_shape *s);
 /* Whether this machine has an instruction set. */
 bool fth_product_path_present(const char *isa);
 
-/* Whether bf16 is this machine's fastest precision: the best instruction set, or FATHOM_CPU_ISA's, has a
- * unit that multiplies pairs of it. */
+/* Whether bf16 is this machine's fastest precision: the best instruction set, or FATHOM_CPU_ISA's,
+ * has a unit that multiplies pairs of it. */
 bool fth_bf16_is_fastest(void);
 
 #endif

@@ -84,7 +84,8 @@ static void cuda_close(fth_device *dev) {
     free(gpu);
 }
 
-/* What others wait for goes first: what runs on the side stream fills the multiprocessors that are left. */
+/* What others wait for goes first: what runs on the side stream fills the multiprocessors that are
+ * left. */
 static fth_err open_streams(fth_cuda *gpu) {
     int least = 0, greatest = 0;
     CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");

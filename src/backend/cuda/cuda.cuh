@@ -146,8 +146,8 @@ struct fth_cuda_program {
     double *update_parts; /* of the updates that run together (update.cu) */
 };
 
-/* Whether a program has a side stream. With many rows every kernel fills the GPU by itself and two at a time
- * only disturb each other. */
+/* Whether a program has a side stream. With many rows every kernel fills the GPU by itself and two
+ * at a time only disturb each other. */
 static inline bool fth_cuda_has_side_stream(const fth_cuda_program *p) {
     return p->capacity[FTH_SRC] <= FTH_CUDA_SIDE_STREAM_ROWS &&
            p->capacity[FTH_TGT] <= FTH_CUDA_SIDE_STREAM_ROWS;
@@ -193,15 +193,16 @@ fth_err fth_cuda_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam
 /* gemm_counters.cu */
 fth_err fth_cuda_counters_init(fth_cuda_counters *c, int32_t capacity);
 void fth_cuda_counters_fini(fth_cuda_counters *c);
-/* A workspace of its own for a launch that needs so many bytes; NULL: it needs none, or a larger one. */
+/* A workspace of its own for a launch that needs so many bytes; NULL: it needs none, or a larger
+ * one. */
 void *fth_cuda_counters_take(fth_cuda_counters *c, size_t bytes);
 /* First in a captured graph: clears the next n counters. */
 fth_err fth_cuda_counters_begin(const fth_cuda_counters *c, int32_t n, cudaStream_t stream);
 /* When it has been captured: takes out the nodes that clear them one by one. */
 fth_err fth_cuda_counters_end(const fth_cuda_counters *c, cudaGraph_t graph);
 
-/* cuda.cu: whether this GPU has the products of sm_90a. FATHOM_CUDA_WGMMA=0: do without them, as other GPUs
- * do. */
+/* cuda.cu: whether this GPU has the products of sm_90a. FATHOM_CUDA_WGMMA=0: do without them, as
+ * other GPUs do. */
 bool fth_cuda_has_wgmma(void);
 
 /* attention.cu: which of the lists of tiles belong to an attention. */

@@ -1,6 +1,6 @@
-/* dots.cuh: products of whole values, for the gradients of learned scalars: parts by blocks of fixed
- * shape, then one block adds the parts in order, so the sum has the same bits every time. In double, for such
- * sums cancel. */
+/* dots.cuh: products of whole values, for the gradients of learned scalars: parts by blocks of
+ * fixed shape, then one block adds the parts in order, so the sum has the same bits every time. In
+ * double, for such sums cancel. */
 #ifndef FTH_BACKEND_CUDA_DOTS_CUH
 #define FTH_BACKEND_CUDA_DOTS_CUH
 

@@ -1,5 +1,5 @@
-/* elementwise.cuh: operations that go element by element: one thread for eight columns of a row. The tail
- * gets zeros. */
+/* elementwise.cuh: operations that go element by element: one thread for eight columns of a row.
+ * The tail gets zeros. */
 #ifndef FTH_BACKEND_CUDA_ELEMENTWISE_CUH
 #define FTH_BACKEND_CUDA_ELEMENTWISE_CUH
 

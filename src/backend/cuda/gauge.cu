@@ -111,8 +111,8 @@ __device__ void row_sums(const gauge_args<T> &w, int64_t row, float sums[3], int
     *nonzero = warp_sum(*nonzero);
 }
 
-/* The square of a row whose sum in floats vanished or overflowed: gradients that fade on their way down a deep
- * stack go below 1e-19. In every lane of the warp. */
+/* The square of a row whose sum in floats vanished or overflowed: gradients that fade on their way
+ * down a deep stack go below 1e-19. In every lane of the warp. */
 template <class T> __device__ double exact_square(const gauge_args<T> &w, int64_t row) {
     double sum = 0;
     for (int c = threadIdx.x % 32; c < w.width; c += 32) {

@@ -1,8 +1,8 @@
-/* patches.cu: the rows of numbers that the batch brings, and rows of the source from rows of patches:
- * y = D(row + P[position]), where the row is a patch's, the class token in a sentence's first row, or the
- * mask token where the patch is hidden. Reads n and the positions, writes n. Backward: dx = D(dy), and the
- * sums of D(dy) over sentences for every position, over first rows and hidden rows for the tokens: each by
- * one block, in a fixed order. */
+/* patches.cu: the rows of numbers that the batch brings, and rows of the source from rows of
+ * patches: y = D(row + P[position]), where the row is a patch's, the class token in a sentence's
+ * first row, or the mask token where the patch is hidden. Reads n and the positions, writes n.
+ * Backward: dx = D(dy), and the sums of D(dy) over sentences for every position, over first rows
+ * and hidden rows for the tokens: each by one block, in a fixed order. */
 #include "backend/cuda/random.cuh"
 
 namespace {
@@ -65,8 +65,8 @@ __device__ void gradient(const place &p, const T *dy, int64_t ld, bool wide, int
     for (int k = 0; k < 8; k++) g[k] *= kept[k];
 }
 
-/* Number i is a row of the source, whose patch gets its gradient, and, past the batch's rows of numbers, a
- * row of dx that gets zeros. */
+/* Number i is a row of the source, whose patch gets its gradient, and, past the batch's rows of
+ * numbers, a row of dx that gets zeros. */
 template <class T>
 __global__ void __launch_bounds__(PATCH_THREADS)
     patches_dx(place p, const T *dy, int64_t ld_dy, T *dx, int64_t ld_dx, row_count numbers,

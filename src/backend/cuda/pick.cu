@@ -1,6 +1,6 @@
-/* pick.cu: y = some rows of x: the first of every sentence, or those with a target; y = mean of x over the
- * rows of every sentence; their gradients; and the squared distance from the values of the sentences.
- * Reads and writes every row once; bandwidth bound. */
+/* pick.cu: y = some rows of x: the first of every sentence, or those with a target; y = mean of x
+ * over the rows of every sentence; their gradients; and the squared distance from the values of the
+ * sentences. Reads and writes every row once; bandwidth bound. */
 #include "backend/cuda/vec.cuh"
 
 namespace {

@@ -36,8 +36,8 @@ static attention_sides sides_of(int k) {
     return {k % 3 == 0 ? FTH_SRC : FTH_TGT, k % 3 == 1 ? FTH_TGT : FTH_SRC, k >= 3};
 }
 
-/* Where everything lies in a block; returns its bytes. Histories come last: of them only what a step
- * has is copied. */
+/* Where everything lies in a block; returns its bytes. Histories come last: of them only what a
+ * step has is copied. */
 static size_t lay_out(const fth_cuda_program *p, char *base, fth_cuda_batch *b) {
     size_t at = 0;
     cut(base, &at, 1, &b->step);
@@ -448,8 +448,9 @@ static cudaEvent_t *done_of(fth_cuda *gpu, int32_t i) {
     return &gpu->done[i % (FTH_UPDATE_LAGS * FTH_CUDA_LAG)];
 }
 
-/* n operations from i on, or their ends, on another stream, behind all that came before them: updates
- * wait for gradients, which are made on the side stream too, and for readers of the matrices. */
+/* n operations from i on, or their ends, on another stream, behind all that came before them:
+ * updates wait for gradients, which are made on the side stream too, and for readers of the
+ * matrices. */
 static fth_err launch_on_side_stream(const fth_exec *ex, int32_t i, int32_t n) {
     fth_cuda *gpu = gpu_of(ex);
     const fth_op *op = &ex->graph->op[i];
@@ -462,7 +463,8 @@ static fth_err launch_on_side_stream(const fth_exec *ex, int32_t i, int32_t n) {
     return FTH_OK;
 }
 
-/* Waits on the first stream for operation i if it went to the side stream and may end `lag` operations late. */
+/* Waits on the first stream for operation i if it went to the side stream and may end `lag`
+ * operations late. */
 static fth_err wait_for(const fth_exec *ex, int32_t i, int32_t lag) {
     if (i < 0 || i >= ex->graph->n_ops || !forks(ex, i)) return FTH_OK;
     const bool updates = ex->graph->op[i].kind == FTH_KIND_update;
@@ -472,7 +474,8 @@ static fth_err wait_for(const fth_exec *ex, int32_t i, int32_t lag) {
     return FTH_OK;
 }
 
-/* Before operation i: what went to the side stream and must have ended now. The plan keeps what it reads so long. */
+/* Before operation i: what went to the side stream and must have ended now. The plan keeps what it
+ * reads so long. */
 static fth_err wait_for_late(const fth_exec *ex, int32_t i) {
     FTH_TRY(wait_for(ex, i - FTH_CUDA_LAG, FTH_CUDA_LAG));
     return wait_for(ex, i - FTH_UPDATE_LAGS * FTH_CUDA_LAG, FTH_UPDATE_LAGS * FTH_CUDA_LAG);

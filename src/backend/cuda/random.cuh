@@ -51,8 +51,8 @@ static __device__ __forceinline__ bool drop_keeps(const fth_cuda_step *step, uin
     return (word >> 16 * (k & 1) & 0xffffu) >= threshold;
 }
 
-/* Which of the eight elements from e on survive, bit by bit; e is no multiple of 8. Not inlined: odd
- * widths need not be fast, and the code stays small. */
+/* Which of the eight elements from e on survive, bit by bit; e is no multiple of 8. Not inlined:
+ * odd widths need not be fast, and the code stays small. */
 static __device__ __noinline__ uint32_t drop_mask_odd(const fth_cuda_step *step, uint32_t threshold,
                                                       uint32_t site, uint64_t e) {
     uint32_t mask = 0;
@@ -77,8 +77,8 @@ static __device__ __forceinline__ uint64_t drop_element(const drop_key &key, dro
     return (uint64_t)(key.base + row) * (uint64_t)d.width + (uint64_t)column;
 }
 
-/* Which of the eight elements from (row, column) on survive, bit by bit, where any are dropped; width and
- * column are multiples of 8. */
+/* Which of the eight elements from (row, column) on survive, bit by bit, where any are dropped;
+ * width and column are multiples of 8. */
 static __device__ __forceinline__ uint32_t drop_bits(const drop_key &key, drop_place d, int64_t row,
                                                      int column) {
     const uint64_t block = drop_element(key, d, row, column) >> 3;

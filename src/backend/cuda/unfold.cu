@@ -1,5 +1,6 @@
-/* unfold.cu: what a convolution over time reads, its gradient, and the gate behind it. unfold reads n and
- * writes 5 n / 4 or 5 n / 2, its gradient the other way round; bandwidth bound. A thread makes one number. */
+/* unfold.cu: what a convolution over time reads, its gradient, and the gate behind it. unfold reads
+ * n and writes 5 n / 4 or 5 n / 2, its gradient the other way round; bandwidth bound. A thread
+ * makes one number. */
 #include "backend/cuda/random.cuh"
 
 namespace {

@@ -1,9 +1,9 @@
-/* update.cu: Adam's updates of matrices right after their gradients have been made: reads 16 and writes
- * 12 bytes an element (14 with the bf16 copy): bandwidth bound. A small matrix takes as long to begin
- * and end as to update, so those that stand in a row are updated by one kernel. Beside other kernels it
- * stays on some of the multiprocessors, so that those whose results are waited for find the others
- * free. Sums of squares come on the way: each tile leaves its part, and a second kernel adds them up in
- * order. */
+/* update.cu: Adam's updates of matrices right after their gradients have been made: reads 16 and
+ * writes 12 bytes an element (14 with the bf16 copy): bandwidth bound. A small matrix takes as long
+ * to begin and end as to update, so those that stand in a row are updated by one kernel. Beside
+ * other kernels it stays on some of the multiprocessors, so that those whose results are waited for
+ * find the others free. Sums of squares come on the way: each tile leaves its part, and a second
+ * kernel adds them up in order. */
 #include "backend/cuda/adam.cuh"
 
 namespace {

@@ -1,7 +1,8 @@
 /* xent.cu: label-smoothed cross-entropy of x W^T + b with its gradients (doc/mathematics.md#loss):
- * q(target) = 1 - eps, q(v) = eps / (V - 1) elsewhere; loss = -sum q log p; dlogits = (p - q) scale.
- * Three products of 2 R V d operations; the logits are made a chunk of rows at a time in scratch,
- * read twice (the second time from the cache) and overwritten by their gradient: never all of them. */
+ * q(target) = 1 - eps, q(v) = eps / (V - 1) elsewhere; loss = -sum q log p; dlogits = (p - q)
+ * scale. Three products of 2 R V d operations; the logits are made a chunk of rows at a time in
+ * scratch, read twice (the second time from the cache) and overwritten by their gradient: never all
+ * of them. */
 #include "backend/cuda/product/column_sum.cuh"
 #include "backend/cuda/product/gemm.cuh"
 

@@ -1,3 +1,4 @@
+/* device.c: turns "auto", "cpu", "cuda" or "ref" and a precision into an open device. */
 #include "backend/device/device.h"
 
 #include <string.h>

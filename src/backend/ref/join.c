@@ -23,7 +23,8 @@ static void put_bit(const fth_tensor *bits, int64_t row, int32_t c, bool on) {
     *byte = (uint8_t)((c % 8 ? *byte : 0) | on << c % 8);
 }
 
-/* What the forward has multiplied element (row, c) of the branch with; shape: rows and width of it. */
+/* What the forward has multiplied element (row, c) of the branch with; shape: rows and width of
+ * it. */
 static double kept_at(const fth_exec *ex, const fth_op *op, const fth_tensor *shape, int64_t row,
                       int32_t c) {
     const fth_tensor *bits = fth_arg(ex, op->in[JOIN_BWD_KEPT]);

@@ -1,6 +1,6 @@
-/* patches.c: the rows of numbers that the batch brings, and rows of the source from rows of patches:
- * y = D(row + P[position]), where the row is a patch's, the class token in a sentence's first row, or the
- * mask token where the patch is hidden; and their gradients. */
+/* patches.c: the rows of numbers that the batch brings, and rows of the source from rows of
+ * patches: y = D(row + P[position]), where the row is a patch's, the class token in a sentence's
+ * first row, or the mask token where the patch is hidden; and their gradients. */
 #include "backend/ref/ref.h"
 
 fth_err fth_ref_numbers(fth_exec *ex, const fth_op *op) {

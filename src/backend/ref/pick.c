@@ -1,5 +1,6 @@
-/* pick.c: y = some rows of x: the first of every sentence, or those with a target; y = mean of x over the
- * rows of every sentence. Backward: dx = dy in those rows and 0 elsewhere; dx = dy / rows. */
+/* pick.c: y = some rows of x: the first of every sentence, or those with a target; y = mean of x
+ * over the rows of every sentence. Backward: dx = dy in those rows and 0 elsewhere; dx = dy /
+ * rows. */
 #include "backend/ref/ref.h"
 
 /* Which row of the source row k of a pick is. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "base/bf16.h"
 #include "graph/dropout.h"
 
 #define KIND(name, text) fth_err fth_ref_##name(fth_exec *ex, const fth_op *op);
@@ -34,26 +35,11 @@ fth_err fth_ref_adam(fth_device *dev, const fth_arenas *a, const fth_adam *args)
 fth_err fth_ref_refresh_weights(fth_device *dev, const fth_arenas *a);
 fth_err fth_ref_range_sums(fth_device *dev, const fth_arenas *a, const fth_adam *args, double *out);
 
-/* bf16 is the upper half of a float; rounded to nearest, ties to even. */
-static inline uint16_t fth_bf16_from_float(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* NaN */
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-static inline float fth_bf16_to_float(uint16_t x) {
-    uint32_t bits = (uint32_t)x << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 static inline double fth_ref_load(fth_dtype type, const void *data, int64_t i) {
     if (type == FTH_F64) return ((const double *)data)[i];
     if (type == FTH_F32) return ((const float *)data)[i];
     if (type == FTH_U8) return ((const uint8_t *)data)[i];
-    return fth_bf16_to_float(((const uint16_t *)data)[i]);
+    return fth_float_of_bf16(((const uint16_t *)data)[i]);
 }
 
 static inline void fth_ref_store(fth_dtype type, void *data, int64_t i, double x) {
@@ -64,7 +50,7 @@ static inline void fth_ref_store(fth_dtype type, void *data, int64_t i, double x
     else if (type == FTH_U8)
         ((uint8_t *)data)[i] = (uint8_t)(int)x;
     else
-        ((uint16_t *)data)[i] = fth_bf16_from_float((float)x);
+        ((uint16_t *)data)[i] = fth_bf16_of_float((float)x);
 }
 
 static inline double fth_ref_get(const fth_tensor *t, int64_t row, int64_t column) {
@@ -103,7 +89,8 @@ static inline double fth_ref_scalar(const fth_tensor *t, double neutral) {
     return t ? fth_ref_get(t, 0, 0) : neutral;
 }
 
-/* Activations (activation.c). slope takes what the forward saved: GELU's input, the others' output. */
+/* Activations (activation.c). slope takes what the forward saved: GELU's input, the others'
+ * output. */
 double fth_ref_act(fth_act act, double x);
 double fth_ref_act_slope(fth_act act, double saved);
 

@@ -1,12 +1,14 @@
-/* unfold.c: what a convolution over time reads, and the gate behind it. A row holds `per_row` steps of its
- * sentence, step after step. unfold: y[r, c * 5 + k] = channel c of step per_row * r + first + k, 0 outside of
- * the sentence; its gradient gathers. glu: y = a sigmoid(b), a and b the halves of x; with two inputs their
- * gates stand beside one another, and the second is 0 where the batch hides it. */
+/* unfold.c: what a convolution over time reads, and the gate behind it. A row holds `per_row` steps
+ * of its sentence, step after step. unfold: y[r, c * 5 + k] = channel c of step per_row * r + first
+ * + k, 0 outside of the sentence; its gradient gathers. glu: y = a sigmoid(b), a and b the halves
+ * of x; with two inputs their gates stand beside one another, and the second is 0 where the batch
+ * hides it. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 
-/* Row of the value that holds a step of the sentence of `row`, and which of its steps; -1: there is none. */
+/* Row of the value that holds a step of the sentence of `row`, and which of its steps; -1: there is
+ * none. */
 static int64_t step_at(const fth_packed_side *side, int64_t row, int64_t step, int64_t per_row,
                        int64_t *within) {
     const int32_t *offsets = side->offsets + side->sentence[row];

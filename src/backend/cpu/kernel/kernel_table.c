@@ -1,3 +1,5 @@
+/* kernel_table.c: the table of one instruction set: a kernel for every line of kinds.def,
+ * without which it does not link, and the scratch memory of those that need some. */
 #include "backend/cpu/product/gemm_panels.h"
 
 #define STRING2(x) #x

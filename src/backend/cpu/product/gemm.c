@@ -1,3 +1,5 @@
+/* gemm.c: a block of C at a time: packs a panel of B and rows of A, multiplies tiles of
+ * registers over k, then adds the bias and takes the activation while the block is in the cache. */
 #include "backend/cpu/product/gemm.h"
 
 #include "backend/cpu/product/gemm_fma.h"

@@ -1,3 +1,5 @@
+/* amx.c: asks the kernel for tiles, loads their shape, and finds out whether another thread of the
+ * core is using the unit. */
 #include "backend/cpu/tile/amx.h"
 
 #ifdef FTH_CPU_X86
@@ -33,8 +35,8 @@ typedef struct tile_config {
     uint8_t rows[16];
 } tile_config;
 
-/* A constant: gcc takes ldtilecfg for a reader of 8 bytes and leaves out what a function writes behind
- * them. */
+/* A constant: gcc takes ldtilecfg for a reader of 8 bytes and leaves out what a function writes
+ * behind them. */
 static const tile_config whole_tiles = {.palette = 1,
                                         .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
                                         .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
@@ -65,8 +67,8 @@ TILES static uint64_t time_products(void) {
     return counter() - start;
 }
 
-/* Factors that were never loaded take no place. With four that were products take 1.4 times as long on a
- * core of one's own, 2 to 2.6 times on a crowded one. */
+/* Factors that were never loaded take no place. With four that were products take 1.4 times as long
+ * on a core of one's own, 2 to 2.6 times on a crowded one. */
 TILES static bool others_work_here(void) {
     uint16_t numbers[16][32];
     for (int i = 0; i < 16; i++)
@@ -96,7 +98,8 @@ bool fth_amx_is_crowded(int64_t multiplications) {
     return crowded;
 }
 
-/* Gives the core away while tiles hold numbers: a sandbox that does not save them loses them here. */
+/* Gives the core away while tiles hold numbers: a sandbox that does not save them loses them
+ * here. */
 static void let_others_run(void) {
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }

@@ -1,3 +1,5 @@
+/* digits.c: packs rows as digits to the base of 256, a scale for each; products of digits of like
+ * weight are summed exactly in 32 bits and joined as floats. */
 #include "backend/cpu/tile/digits.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* int8.c: packs weights as bytes with a scale for each row; the product of one or more rows of x
+ * with all of them, on AMX tiles, with VNNI or in plain C, to the same bits. */
 #include "backend/cpu/tile/int8.h"
 
 #include <math.h>
@@ -121,7 +123,8 @@ static inline int32_t four(const uint8_t *x) {
     return v;
 }
 
-/* ---- AVX2: |q| times p with q's sign; two of them are at most 2 * 127 * 127, which 16 bits hold ---- */
+/* ---- AVX2: |q| times p with q's sign; two of them are at most 2 * 127 * 127, which 16 bits hold
+ * ---- */
 
 #define AVX2 __attribute__((target("avx2")))
 
@@ -147,8 +150,8 @@ static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2");
 }
 
-/* ---- AVX-VNNI: four products a lane at once; the other factor has no sign. Processors without AVX-512 have
- * it from Alder Lake on ---- */
+/* ---- AVX-VNNI: four products a lane at once; the other factor has no sign. Processors without
+ * AVX-512 have it from Alder Lake on ---- */
 
 #undef NAME
 #undef ON

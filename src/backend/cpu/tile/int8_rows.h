@@ -1,7 +1,8 @@
-/* int8_rows.h: the product of int8.h on vectors. Included by int8.c, once for each instruction set that
- * multiplies bytes, with these names defined: NAME(x) the function's name, ON its attribute, vq a vector of
- * WIDTH columns' sums or groups; HIGH and WIDE, the rows and vectors of a tile, as many as there are registers
- * for; zero_sums(), load_groups(p), store_sums(p, v), same_group(four) and dot(sums, p, q). */
+/* int8_rows.h: the product of int8.h on vectors. Included by int8.c, once for each instruction set
+ * that multiplies bytes, with these names defined: NAME(x) the function's name, ON its attribute,
+ * vq a vector of WIDTH columns' sums or groups; HIGH and WIDE, the rows and vectors of a tile, as
+ * many as there are registers for; zero_sums(), load_groups(p), store_sums(p, v), same_group(four)
+ * and dot(sums, p, q). */
 
 ON static inline __attribute__((always_inline)) void NAME(tile)(const int rows, const uint8_t *x,
                                                                 int64_t ldx, const int8_t *panel,

@@ -1,8 +1,12 @@
+/* packed.c: finds the linear maps of a program, decides how each is packed, and packs all of them
+ * with every thread. */
 #include "backend/cpu/tile/packed.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/bf16.h"
 
 /* The weights of a linear map: NULL when the operation has none. */
 static const fth_tensor *weights_of(const fth_exec *ex, const fth_op *op) {
@@ -34,10 +38,7 @@ typedef struct packing {
 static float number(const fth_tensor *t, int64_t row, int64_t column) {
     const int64_t i = row * t->ld + column;
     if (t->dtype == FTH_F32) return ((const float *)t->data)[i];
-    const uint32_t bits = (uint32_t)((const uint16_t *)t->data)[i] << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
+    return fth_float_of_bf16(((const uint16_t *)t->data)[i]);
 }
 
 static void pack_part(const fth_team *team, void *context) {
@@ -116,8 +117,8 @@ static fth_err quantize(fth_exec *ex, const fth_int8_path *path, bool *well) {
 
 /* ---- panels ---- */
 
-/* How the panels of a program look: those of its device's kernels, or those of a unit that multiplies
- * pairs. */
+/* How the panels of a program look: those of its device's kernels, or those of a unit that
+ * multiplies pairs. */
 typedef struct shape {
     const fth_cpu_table *table;
     const fth_cpu_pairs_path *unit; /* NULL: the kernels' */

@@ -1,6 +1,8 @@
+/* pairs.c: the same sources compiled for AVX-512 BF16, for AMX and for neither: a path is a struct
+ * of functions with a test of what the machine has. */
 #include "backend/cpu/tile/pairs.h"
 
-#include "backend/cpu/bf16.h"
+#include "base/bf16.h"
 
 #ifdef FTH_CPU_X86
 #include <immintrin.h>
@@ -44,20 +46,20 @@ static inline sixteen relu_sixteen(sixteen x) {
 }
 static inline sixteen widened_sixteen(const uint16_t *p) {
     sixteen v;
-    for (int i = 0; i < 16; i++) v.x[i] = bf16_to_float(p[i]);
+    for (int i = 0; i < 16; i++) v.x[i] = fth_float_of_bf16(p[i]);
     return v;
 }
 static inline sixteen gated_sixteen(sixteen x, const uint16_t *p) {
-    for (int i = 0; i < 16; i++) x.x[i] = bf16_to_float(p[i]) > 0 ? x.x[i] : 0;
+    for (int i = 0; i < 16; i++) x.x[i] = fth_float_of_bf16(p[i]) > 0 ? x.x[i] : 0;
     return x;
 }
 static inline void store_sixteen_rounded(uint16_t *p, sixteen x) {
-    for (int i = 0; i < 16; i++) p[i] = bf16_of(x.x[i]);
+    for (int i = 0; i < 16; i++) p[i] = fth_bf16_of_float(x.x[i]);
 }
 static inline sixteen dot_sixteen(sixteen sum, sixteen_pairs x, sixteen_pairs y) {
     for (int i = 0; i < 16; i++)
-        sum.x[i] += bf16_to_float(x.x[2 * i]) * bf16_to_float(y.x[2 * i]) +
-                    bf16_to_float(x.x[2 * i + 1]) * bf16_to_float(y.x[2 * i + 1]);
+        sum.x[i] += fth_float_of_bf16(x.x[2 * i]) * fth_float_of_bf16(y.x[2 * i]) +
+                    fth_float_of_bf16(x.x[2 * i + 1]) * fth_float_of_bf16(y.x[2 * i + 1]);
     return sum;
 }
 
@@ -105,8 +107,8 @@ static void dot_plain(void *sum, const void *a, const void *b) {
     for (int i = 0; i < 16; i++)
         for (int p = 0; p < 16; p++)
             for (int j = 0; j < 16; j++)
-                c[i][j] += bf16_to_float(x[i][2 * p]) * bf16_to_float(y[p][2 * j]) +
-                           bf16_to_float(x[i][2 * p + 1]) * bf16_to_float(y[p][2 * j + 1]);
+                c[i][j] += fth_float_of_bf16(x[i][2 * p]) * fth_float_of_bf16(y[p][2 * j]) +
+                           fth_float_of_bf16(x[i][2 * p + 1]) * fth_float_of_bf16(y[p][2 * j + 1]);
     memcpy(sum, c, sizeof c);
 }
 

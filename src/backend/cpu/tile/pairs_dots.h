@@ -1,9 +1,9 @@
 /* pairs_dots.h: the product of pairs.h on vectors of 16 floats. Included by pairs.c, once for the
- * instruction and once for what it means in plain C, with these names defined:
- * NAME(x) the function's name, ON its attribute, vf a vector of sums, vp one of pairs; zero_sums(),
- * load_sums(p), store_sums(p, x), add_sums(x, y), relu_sums(x), load_pairs(p), same_pair(p), dot(sum, x, y);
- * widened(p) 16 numbers of bf16 as floats, gated(x, p) x where they are positive, else 0, and
- * store_rounded(p, x, y) 32 floats as bf16. */
+ * instruction and once for what it means in plain C, with these names defined: NAME(x) the
+ * function's name, ON its attribute, vf a vector of sums, vp one of pairs; zero_sums(),
+ * load_sums(p), store_sums(p, x), add_sums(x, y), relu_sums(x), load_pairs(p), same_pair(p),
+ * dot(sum, x, y); widened(p) 16 numbers of bf16 as floats, gated(x, p) x where they are positive,
+ * else 0, and store_rounded(p, x, y) 32 floats as bf16. */
 
 enum { NAME(HIGH) = 6, NAME(WIDE) = 4 }; /* rows and vectors of a tile: 24 of 32 registers */
 

@@ -1,5 +1,6 @@
-/* tiles_plain.h: tiles of the matrix unit in plain C, for TILES_SOURCE, tiles.h or digits_tiles.h: what is
- * the same whatever they hold. DOT_PLAIN is the function that multiplies two and adds to a third. */
+/* tiles_plain.h: tiles of the matrix unit in plain C, for TILES_SOURCE, tiles.h or digits_tiles.h:
+ * what is the same whatever they hold. DOT_PLAIN is the function that multiplies two and adds to a
+ * third. */
 #ifndef FTH_BACKEND_CPU_TILE_TILES_PLAIN_H
 #define FTH_BACKEND_CPU_TILE_TILES_PLAIN_H
 
@@ -21,8 +22,8 @@ static inline void store_plain(const plain_tile *t, void *to, int64_t stride) {
     for (int i = 0; i < 16; i++) memcpy((char *)to + i * stride, t->row[i], 64);
 }
 
-/* Tiles of bytes as they lie in memory: four neighbours along k to a group; b: [group][column][4]. The
- * second factor has a sign, the first one may have. */
+/* Tiles of bytes as they lie in memory: four neighbours along k to a group; b: [group][column][4].
+ * The second factor has a sign, the first one may have. */
 static inline void dot_plain_bytes(const bool has_sign, void *sum, const void *a, const void *b) {
     int32_t c[16][16];
     uint8_t x[16][64];

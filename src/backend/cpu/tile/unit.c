@@ -1,3 +1,5 @@
+/* unit.c: finds the units by asking the processor, and their peak by timing independent
+ * multiply-adds that stay in registers. */
 #include "backend/cpu/tile/unit.h"
 
 #include <math.h>
@@ -16,8 +18,9 @@
 /* A loop of a unit: `rounds` rounds, and the operations of one round. */
 typedef float loop(int64_t rounds);
 
-/* Sums that do not wait for each other: enough to hide every latency, few enough for the registers. Zen 5
- * begins two products of pairs a clock, which take six each, and loses 7 % of them with twelve sums. */
+/* Sums that do not wait for each other: enough to hide every latency, few enough for the registers.
+ * Zen 5 begins two products of pairs a clock, which take six each, and loses 7 % of them with
+ * twelve sums. */
 enum { CHAINS = 12, PAIR_CHAINS = 20 };
 
 /* ---- loops ---- */
@@ -102,8 +105,8 @@ static void fill_tile(uint16_t numbers[512]) {
     fth_written(numbers);
 }
 
-/* A tile of each factor serves all sums: with fewer tiles in use a core that shares its registers with
- * another hardware thread waits less. */
+/* A tile of each factor serves all sums: with fewer tiles in use a core that shares its registers
+ * with another hardware thread waits less. */
 #define AMX_LOOP(name, numbers, dot)                                                               \
     __attribute__((target("amx-tile," numbers))) static float name(int64_t rounds) {               \
         uint16_t tile[512];                                                                        \
@@ -211,8 +214,8 @@ static void loop_part(const fth_team *team, void *context) {
     if (team->thread == 0) t->sink = sum;
 }
 
-/* Rounds per second of all threads. A thread's time on its core is what counts, so that other work on
- * the machine does not make the units look slower. */
+/* Rounds per second of all threads. A thread's time on its core is what counts, so that other work
+ * on the machine does not make the units look slower. */
 static double rate_of(timing *t, fth_cpu_pool *pool, int threads) {
     fth_pool_run(pool, loop_part, t);
     double rate = 0;

@@ -24,8 +24,8 @@ const char *fth_cpu_unit_name(fth_cpu_unit unit);
 /* What the unit multiplies: "fp32", "bf16" or "int8". */
 const char *fth_cpu_unit_numbers(fth_cpu_unit unit);
 
-/* Tiles are tried in a process of their own: on some virtual machines the processor says that it has
- * them and dies of them, on others it hides their description and they work. */
+/* Tiles are tried in a process of their own: on some virtual machines the processor says that it
+ * has them and dies of them, on others it hides their description and they work. */
 bool fth_cpu_unit_present(fth_cpu_unit unit);
 
 /* VNNI on vectors of 32 bytes: gcc's __builtin_cpu_supports does not know it everywhere. */

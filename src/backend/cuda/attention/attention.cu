@@ -149,8 +149,8 @@ static int64_t capacity_of(const fth_graph *g, fth_val v, const int64_t capacity
     return x->extent == FTH_ROWS_FIXED ? x->rows : capacity[x->extent];
 }
 
-/* Two numbers by query and head: the product of o and its gradient, and maybe the log-sum; and parts of sums
- * of columns. */
+/* Two numbers by query and head: the product of o and its gradient, and maybe the log-sum; and
+ * parts of sums of columns. */
 int64_t fth_cuda_attention_bwd_scratch(const fth_device *dev, const fth_graph *g, const fth_op *op,
                                        const int64_t capacity[FTH_N_EXTENTS]) {
     const int64_t rows = capacity_of(g, op->in[ATT_BWD_Q], capacity);

@@ -1,5 +1,5 @@
-/* attention.cuh: what the kernels of attention share. Sentences are packed, so a tile of queries may
- * hold rows of several; every query sees the keys [begin, end) of its own sentence. */
+/* attention.cuh: what the kernels of attention share. Sentences are packed, so a tile of queries
+ * may hold rows of several; every query sees the keys [begin, end) of its own sentence. */
 #ifndef FTH_BACKEND_CUDA_ATTENTION_ATTENTION_CUH
 #define FTH_BACKEND_CUDA_ATTENTION_ATTENTION_CUH
 
@@ -87,14 +87,15 @@ bool fth_cuda_attention_is_fast(const attention_shape *s, const fth_tensor *cons
 fth_err fth_cuda_attention_fast(const fth_cuda_call *c, const attention_shape *s);
 fth_err fth_cuda_attention_fast_bwd(const fth_cuda_call *c, const attention_shape *s);
 
-/* Whether the backward, operation `op` of a program, sums up the columns of its gradients for a bias. */
+/* Whether the backward, operation `op` of a program, sums up the columns of its gradients for a
+ * bias. */
 bool fth_cuda_attention_sums(const fth_exec *ex, const fth_cuda_program *p, const fth_op *op);
 /* Floats of the parts of these sums at most. */
 int64_t fth_cuda_attention_sums_elements(const fth_device *dev, int64_t q_rows, int64_t k_rows,
                                          int heads);
 
-/* attention_wgmma.cu, attention_wgmma_bwd.cu: the same on a GPU that has sm_90a's products, for heads
- * of 64 columns and no dropout; only in a build for sm_90a. */
+/* attention_wgmma.cu, attention_wgmma_bwd.cu: the same on a GPU that has sm_90a's products, for
+ * heads of 64 columns and no dropout; only in a build for sm_90a. */
 fth_err fth_cuda_attention_wgmma(const fth_cuda_call *c, const attention_shape *s);
 fth_err fth_cuda_attention_wgmma_bwd(const fth_cuda_call *c, const attention_shape *s);
 int64_t fth_cuda_attention_wgmma_sums(const fth_cuda *gpu, int64_t q_rows, int64_t k_rows,

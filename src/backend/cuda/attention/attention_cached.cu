@@ -1,8 +1,9 @@
-/* attention_cached.cu: attention of one new row per hypothesis over its history. A warp does one head
- * of one row: it puts the new key and value into the cache, then walks over the history, 32 entries at a
- * time: a lane for every key, then a lane for every column of the values, keeping softmax's running
- * maximum and sum. Reads the keys and values of every history once per head; what is read at a time is
- * asked for at once, since a step of generation waits for memory and for nothing else. */
+/* attention_cached.cu: attention of one new row per hypothesis over its history. A warp does one
+ * head of one row: it puts the new key and value into the cache, then walks over the history, 32
+ * entries at a time: a lane for every key, then a lane for every column of the values, keeping
+ * softmax's running maximum and sum. Reads the keys and values of every history once per head; what
+ * is read at a time is asked for at once, since a step of generation waits for memory and for
+ * nothing else. */
 #include "backend/cuda/vec.cuh"
 
 namespace {

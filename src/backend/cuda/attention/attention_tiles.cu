@@ -8,8 +8,8 @@ struct range {
     int32_t begin, end;
 };
 
-/* The rows of the other side that belong to a row: keys that a query sees, or queries that see a key
- * (`ahead`). Both ends grow with the row. */
+/* The rows of the other side that belong to a row: keys that a query sees, or queries that see a
+ * key (`ahead`). Both ends grow with the row. */
 range seen_rows(const fth_cuda_rows *mine, const fth_cuda_rows *other, bool causal, bool ahead,
                 int32_t row) {
     const int32_t sentence = mine->sentence[row];

@@ -1,7 +1,7 @@
-/* attention_tiles.cuh: what every tile of 64 rows has to do with the rows of the other side in an attention, as
- * lists that come to the GPU with the batch, those with the most to do first. Kernels walk over such
- * a list with as many blocks as the GPU holds at once: who has done a tile goes on with another, and
- * all end at about the same time. */
+/* attention_tiles.cuh: what every tile of 64 rows has to do with the rows of the other side in an
+ * attention, as lists that come to the GPU with the batch, those with the most to do first. Kernels
+ * walk over such a list with as many blocks as the GPU holds at once: who has done a tile goes on
+ * with another, and all end at about the same time. */
 #ifndef FTH_BACKEND_CUDA_ATTENTION_ATTENTION_TILES_CUH
 #define FTH_BACKEND_CUDA_ATTENTION_ATTENTION_TILES_CUH
 

@@ -1,8 +1,8 @@
-/* attention_wgmma.cu: o = softmax(q k^T * scale) v for bf16, as attention_fast.cu, by the products of
- * sm_90a. A block makes a tile of o of one head and walks over the keys of all sentences in it in
- * tiles, keeping softmax's running maximum and sum; then it goes on with its next tile, which has
- * been fetched meanwhile. Four blocks share a multiprocessor: the tensor cores work for one while
- * another makes exponentials. */
+/* attention_wgmma.cu: o = softmax(q k^T * scale) v for bf16, as attention_fast.cu, by the products
+ * of sm_90a. A block makes a tile of o of one head and walks over the keys of all sentences in it
+ * in tiles, keeping softmax's running maximum and sum; then it goes on with its next tile, which
+ * has been fetched meanwhile. Four blocks share a multiprocessor: the tensor cores work for one
+ * while another makes exponentials. */
 #include "backend/cuda/attention/attention.cuh"
 #include "backend/cuda/product/wgmma.cuh"
 

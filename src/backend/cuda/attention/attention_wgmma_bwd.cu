@@ -1,10 +1,10 @@
 /* attention_wgmma_bwd.cu: dq, dk, dv for bf16, as attention_fast_bwd.cu, by the products of sm_90a.
  * A first kernel has a block per tile of queries, walks over their keys and gives dq. A second one
- * has a block per tile of keys, walks over the queries that see them and gives dk and dv. Each output
- * has one writer and sums have a fixed order; the price is 7 products instead of 5. Where the
- * sentences of a tile of queries are those of a tile of keys, the first kernel gives dk and dv too,
- * with 5 products. Where dq, dk and dv are columns of one matrix, both kernels sum these up on the way, for
- * the gradient of a bias (bias_sums.cu). */
+ * has a block per tile of keys, walks over the queries that see them and gives dk and dv. Each
+ * output has one writer and sums have a fixed order; the price is 7 products instead of 5. Where
+ * the sentences of a tile of queries are those of a tile of keys, the first kernel gives dk and dv
+ * too, with 5 products. Where dq, dk and dv are columns of one matrix, both kernels sum these up on
+ * the way, for the gradient of a bias (bias_sums.cu). */
 #include "backend/cuda/attention/attention.cuh"
 #include "backend/cuda/join/block_sums.cuh"
 #include "backend/cuda/product/wgmma.cuh"
@@ -56,8 +56,8 @@ __device__ __forceinline__ void differentiate(float (*p)[4], float (*dp)[4], flo
         for (int i = 0; i < 4; i++) dp[n][i] = p[n][i] * (dp[n][i] - stats(i, n).y);
 }
 
-/* A thread's sums of two columns, 2 lane and the one behind it, over the rows of its warp. Those of dk and dv
- * lie in shared memory: registers are scarce. */
+/* A thread's sums of two columns, 2 lane and the one behind it, over the rows of its warp. Those of
+ * dk and dv lie in shared memory: registers are scarce. */
 struct column_sums {
     float2 dq;
     float2 (*shared)[2][32]; /* [warp][dk, dv][lane] */
@@ -125,8 +125,8 @@ struct query_rows {
     float2 stats[2];
 };
 
-/* lse in powers of 2 and <do, o> of a thread's two queries, made by four threads, from tiles; row: of
- * the first in its tile. */
+/* lse in powers of 2 and <do, o> of a thread's two queries, made by four threads, from tiles; row:
+ * of the first in its tile. */
 __device__ __forceinline__ void find_stats(const wgmma_args &a, const place &p, const bf16 *d_o,
                                            const bf16 *o, const float *lse, int row,
                                            query_rows *r) {
@@ -265,7 +265,8 @@ __global__ void __launch_bounds__(THREADS, QUERY_BLOCKS)
 
 /* ---- dk and dv ---- */
 
-/* Starts to fetch what the first step of a round needs, and what is known of queries for the others. */
+/* Starts to fetch what the first step of a round needs, and what is known of queries for the
+ * others. */
 struct key_feed {
     const wgmma_args &a;
     const walk &way;
@@ -369,7 +370,8 @@ __global__ void __launch_bounds__(THREADS, KEY_BLOCKS)
     if (a.sums) write_sums(a, sums, reinterpret_cast<float *>(memory));
 }
 
-/* Where the sums of columns go: parts of both kernels, one behind the other, then the bias's gradient. */
+/* Where the sums of columns go: parts of both kernels, one behind the other, then the bias's
+ * gradient. */
 finish_args sums_of(const fth_cuda_call *c, const fth_op *dw, wgmma_args *a, int64_t blocks) {
     const fth_tensor *db = fth_arg(c->ex, dw->out[LINEAR_DW_DB]);
     for (int k = 0; k < GRADIENTS; k++)

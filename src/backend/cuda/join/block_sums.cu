@@ -1,6 +1,6 @@
-/* block_sums.cu: adding up sums of columns (block_sums.cuh). While a program is captured, operations that do not end
- * on the side stream put it off until FTH_CUDA_LATE of them have come: by itself it takes as long to begin and end as to
- * add. */
+/* block_sums.cu: adding up sums of columns (block_sums.cuh). While a program is captured,
+ * operations that do not end on the side stream put it off until FTH_CUDA_LATE of them have come:
+ * by itself it takes as long to begin and end as to add. */
 #include "backend/cuda/join/block_sums.cuh"
 
 #include <stdlib.h>

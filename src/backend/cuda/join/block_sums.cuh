@@ -1,6 +1,6 @@
-/* block_sums.cuh: sums over rows, column by column, that blocks of a kernel have made for their own rows: parts
- * [quantity, block, width]. A second kernel adds them up in order: on the side stream beside what follows, or for several
- * operations together. */
+/* block_sums.cuh: sums over rows, column by column, that blocks of a kernel have made for their own
+ * rows: parts [quantity, block, width]. A second kernel adds them up in order: on the side stream
+ * beside what follows, or for several operations together. */
 #ifndef FTH_BACKEND_CUDA_JOIN_BLOCK_SUMS_CUH
 #define FTH_BACKEND_CUDA_JOIN_BLOCK_SUMS_CUH
 

@@ -1,7 +1,7 @@
 /* join_norm.cu: z = r x + a D(f) + c e, y = LN(z); join and norm are its halves. Reads 2n (3n with
- * e), writes 2n, two numbers a row and, where a backward follows, a bit of dropout for every element;
- * bandwidth bound, so a row is read once and stays in registers: a warp for a row of up to 1024
- * columns, else a block. */
+ * e), writes 2n, two numbers a row and, where a backward follows, a bit of dropout for every
+ * element; bandwidth bound, so a row is read once and stays in registers: a warp for a row of up to
+ * 1024 columns, else a block. */
 #include "backend/cuda/product/linear_join.cuh"
 
 namespace {

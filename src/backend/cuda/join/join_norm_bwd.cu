@@ -1,8 +1,8 @@
 /* join_norm_bwd.cu: dz = LN'(dy) + addend, dx = r dz, df = a D(dz), de = c dz, and the gradients of
  * gain, bias and learned coefficients; norm_bwd and join_bwd are its halves. Reads dy, z (and the
- * addend) and a bit of dropout for every element, writes dx and df: 4n to 6n, bandwidth bound. Column
- * sums are kept in registers while a group of threads walks over its rows, then added block by block
- * (block_sums.cuh). */
+ * addend) and a bit of dropout for every element, writes dx and df: 4n to 6n, bandwidth bound.
+ * Column sums are kept in registers while a group of threads walks over its rows, then added block
+ * by block (block_sums.cuh). */
 #include "backend/cuda/product/linear_join.cuh"
 
 namespace {

@@ -1,7 +1,7 @@
-/* join_norm_bwd_fast.cu: join_norm_bwd where a warp has a row and no coefficient is learned. Reads dy,
- * z (and the addend) and a bit of dropout for every element, writes dx and df: 4n to 6n, bandwidth
- * bound. A warp fetches its next row while it works on this one, and keeps its sums of columns in
- * registers until its rows are done. */
+/* join_norm_bwd_fast.cu: join_norm_bwd where a warp has a row and no coefficient is learned. Reads
+ * dy, z (and the addend) and a bit of dropout for every element, writes dx and df: 4n to 6n,
+ * bandwidth bound. A warp fetches its next row while it works on this one, and keeps its sums of
+ * columns in registers until its rows are done. */
 #include "backend/cuda/join/join_bwd.cuh"
 
 namespace {

@@ -1,13 +1,14 @@
 /* bias_sums.cu: which operation makes the gradient of a bias. It is the sum over rows of dy, the
- * gradient of the linear operation's output. Where a join's backward, an activation's slope or attention's
- * backward makes dy, it has every row in its registers anyway and sums up on the way; otherwise linear_dw
- * reads dy once more. */
+ * gradient of the linear operation's output. Where a join's backward, an activation's slope or
+ * attention's backward makes dy, it has every row in its registers anyway and sums up on the way;
+ * otherwise linear_dw reads dy once more. */
 #include <stdlib.h>
 
 #include "backend/cuda/attention/attention.cuh"
 #include "backend/cuda/join/join_bwd.cuh"
 
-/* Whether an attention's backward makes all of dy: queries, keys and values of one linear operation. */
+/* Whether an attention's backward makes all of dy: queries, keys and values of one linear
+ * operation. */
 static bool makes_all(const fth_graph *g, const fth_op *op, fth_val dy) {
     int32_t width = 0;
     for (int k = 0; k < 3; k++) {
@@ -56,7 +57,8 @@ static int32_t list_biases(const fth_graph *g, int64_t *offsets) {
     return n;
 }
 
-/* [n_values] the operation that makes a value's first columns as a value of their own; -1: there is none. */
+/* [n_values] the operation that makes a value's first columns as a value of their own; -1: there is
+ * none. */
 static void find_first_columns(const fth_graph *g, int32_t *maker) {
     for (fth_val v = 0; v < g->n_values; v++) maker[v] = -1;
     for (int32_t i = 0; i < g->n_ops; i++)

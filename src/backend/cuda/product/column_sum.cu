@@ -1,7 +1,7 @@
-/* column_sum.cu: out += column sums of x, and the same of dx = dx * act'(saved) made on the way. Reads
- * n (2n, writes n); bandwidth bound. A block sums SUM_COLUMNS columns of every SUM_PARTS-th piece of
- * rows; the last block of a column group to finish adds the parts in order, so one launch does and
- * the bits are the same every time. */
+/* column_sum.cu: out += column sums of x, and the same of dx = dx * act'(saved) made on the way.
+ * Reads n (2n, writes n); bandwidth bound. A block sums SUM_COLUMNS columns of every SUM_PARTS-th
+ * piece of rows; the last block of a column group to finish adds the parts in order, so one launch
+ * does and the bits are the same every time. */
 #include "backend/cuda/product/column_sum.cuh"
 
 namespace {
@@ -29,8 +29,8 @@ template <class T> struct sum_args {
     unsigned *counters;
 };
 
-/* Adds eight columns of the block's share of rows, from the last row on: the product that has made x
- * has left its last rows in the cache, and what is saved must not drive them out. */
+/* Adds eight columns of the block's share of rows, from the last row on: the product that has made
+ * x has left its last rows in the cache, and what is saved must not drive them out. */
 template <class T, bool WIDE, bool SLOPE>
 __device__ __forceinline__ void add_rows(const sum_args<T> &a, int column, int n, float sum[8]) {
     const int64_t rows = rows_now(a.step, a.rows), step = SUM_PARTS * SUM_LANES;

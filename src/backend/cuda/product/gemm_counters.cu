@@ -1,7 +1,7 @@
-/* gemm_counters.cu: counters that must be 0 when a product begins. Some of cuBLASLt's algorithms hand out
- * their tiles through a counter in their workspace, and clear it by a node of its own: 4 bytes, but 5
- * to 7 us between two kernels. Here every launch of a graph gets its own counter, one node at the
- * graph's beginning clears them all, and the others are taken out. */
+/* gemm_counters.cu: counters that must be 0 when a product begins. Some of cuBLASLt's algorithms
+ * hand out their tiles through a counter in their workspace, and clear it by a node of its own: 4
+ * bytes, but 5 to 7 us between two kernels. Here every launch of a graph gets its own counter, one
+ * node at the graph's beginning clears them all, and the others are taken out. */
 #include "backend/cuda/cuda.cuh"
 
 #include <stdlib.h>
@@ -55,8 +55,8 @@ static bool contains(const neighbours *list, cudaGraphNode_t node) {
     return false;
 }
 
-/* Lets what waits for the node wait for what the node waits for, and removes it. It stays where it has
- * too many neighbours. */
+/* Lets what waits for the node wait for what the node waits for, and removes it. It stays where it
+ * has too many neighbours. */
 static cudaError_t take_out(cudaGraph_t graph, cudaGraphNode_t node) {
     neighbours before, after, known;
     before.n = after.n = known.n = NEIGHBOURS + 1;

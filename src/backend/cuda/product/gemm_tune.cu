@@ -1,7 +1,7 @@
 /* gemm_tune.cu: which of cuBLASLt's algorithms for a product is the fastest here. Its heuristic's
- * first choice is up to a fifth slower than the best for some shapes. Which one wins may change from
- * run to run, but results may not: only algorithms that give the bits of the first choice on the
- * product's own operands take part, that is, those that sum in the same order. */
+ * first choice is up to a fifth slower than the best for some shapes. Which one wins may change
+ * from run to run, but results may not: only algorithms that give the bits of the first choice on
+ * the product's own operands take part, that is, those that sum in the same order. */
 #include "backend/cuda/product/gemm.cuh"
 #include "backend/cuda/vec.cuh"
 

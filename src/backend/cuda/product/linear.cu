@@ -1,8 +1,8 @@
-/* linear.cu: y = act(x W^T + b), dx = (dy W + addend) * act'(saved), dW += dy^T x (or =, where dW is
- * not kept), db += column sums of dy. 2 R n k operations each by cuBLASLt; bias and ReLU in the
+/* linear.cu: y = act(x W^T + b), dx = (dy W + addend) * act'(saved), dW += dy^T x (or =, where dW
+ * is not kept), db += column sums of dy. 2 R n k operations each by cuBLASLt; bias and ReLU in the
  * product's epilogue, the slope in a pass over dx of its own (3 R k numbers), the sums where dy is
- * made (bias_sums.cu), else in a pass over dy (R n): cuBLASLt's own sums and slopes take longer. Some
- * products are made with what follows them instead (linear_join.cuh). */
+ * made (bias_sums.cu), else in a pass over dy (R n): cuBLASLt's own sums and slopes take longer.
+ * Some products are made with what follows them instead (linear_join.cuh). */
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/product/column_sum.cuh"
 #include "backend/cuda/product/gemm.cuh"

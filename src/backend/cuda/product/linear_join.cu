@@ -1,6 +1,6 @@
-/* linear_join.cu: which products are made together with what follows them, on GPUs with the products of
- * sm_90a, in bf16: by the joins that read them, where rows have 256, 512 or 1024 columns and there are
- * enough that blocks of 128 fill the GPU; and with the slope of ReLU. */
+/* linear_join.cu: which products are made together with what follows them, on GPUs with the
+ * products of sm_90a, in bf16: by the joins that read them, where rows have 256, 512 or 1024
+ * columns and there are enough that blocks of 128 fill the GPU; and with the slope of ReLU. */
 #include "backend/cuda/product/linear_join.cuh"
 
 #include <stdlib.h>

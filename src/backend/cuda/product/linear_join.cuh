@@ -1,6 +1,6 @@
-/* linear_join.cuh: products that a join makes itself, of its branch or, in the backward, of its gradient, so
- * that their rows need not go to memory and come back. Where an operation join_norm or join_norm_bwd does so,
- * the linear or linear_dx before it does nothing. */
+/* linear_join.cuh: products that a join makes itself, of its branch or, in the backward, of its
+ * gradient, so that their rows need not go to memory and come back. Where an operation join_norm or
+ * join_norm_bwd does so, the linear or linear_dx before it does nothing. */
 #ifndef FTH_BACKEND_CUDA_PRODUCT_LINEAR_JOIN_CUH
 #define FTH_BACKEND_CUDA_PRODUCT_LINEAR_JOIN_CUH
 
@@ -34,7 +34,8 @@ fth_err fth_cuda_linear_join(const fth_cuda_call *c);
 /* linear_dx and join_norm_bwd; parts have a row for every FTH_CUDA_JOINED_ROWS rows. */
 fth_err fth_cuda_linear_join_bwd(const fth_cuda_call *c, const bwd_args<bf16> &join);
 
-/* linear_dx through ReLU by one kernel. Whether it can be; db: the gradient of the bias before it, opt. */
+/* linear_dx through ReLU by one kernel. Whether it can be; db: the gradient of the bias before it,
+ * opt. */
 bool fth_cuda_can_slope(const fth_cuda_call *c);
 fth_err fth_cuda_linear_slope(const fth_cuda_call *c, float *db);
 

@@ -1,7 +1,7 @@
-/* linear_join_wgmma.cu: f = x W^T + b, z = r x' + a D(f), y = LN(z) as one kernel, for rows of bf16 that a
- * cluster's blocks hold together (row_product.cuh). 2 R n k operations; beside the product's operands it
- * reads x' and writes z and y, so that f neither goes to memory nor comes back. Dropout's bits are drawn
- * while the tensor cores work. */
+/* linear_join_wgmma.cu: f = x W^T + b, z = r x' + a D(f), y = LN(z) as one kernel, for rows of bf16
+ * that a cluster's blocks hold together (row_product.cuh). 2 R n k operations; beside the product's
+ * operands it reads x' and writes z and y, so that f neither goes to memory nor comes back.
+ * Dropout's bits are drawn while the tensor cores work. */
 #include "backend/cuda/join/join.cuh"
 #include "backend/cuda/product/linear_join.cuh"
 #include "backend/cuda/product/row_product.cuh"

@@ -1,8 +1,8 @@
-/* linear_join_wgmma_bwd.cu: dy = g W + addend, dz = LN'(dy), dx = r dz, df = a D(dz) as one kernel, for rows
- * of bf16 that a cluster's blocks hold together (row_product.cuh). 2 R n k operations; beside the product's
- * operands it reads the addend, z and a bit of dropout for every element and writes dx and df. Column
- * sums are those of a block's rows: parts [quantity, block of rows, width], added up as in
- * join_norm_bwd.cu. */
+/* linear_join_wgmma_bwd.cu: dy = g W + addend, dz = LN'(dy), dx = r dz, df = a D(dz) as one kernel,
+ * for rows of bf16 that a cluster's blocks hold together (row_product.cuh). 2 R n k operations;
+ * beside the product's operands it reads the addend, z and a bit of dropout for every element and
+ * writes dx and df. Column sums are those of a block's rows: parts [quantity, block of rows,
+ * width], added up as in join_norm_bwd.cu. */
 #include "backend/cuda/join/join_bwd.cuh"
 #include "backend/cuda/product/linear_join.cuh"
 #include "backend/cuda/product/row_product.cuh"
@@ -81,8 +81,8 @@ struct column_sums {
     float of[SUMS][8];
 };
 
-/* What the rows add to the sums of gain and bias; gives the two sums of each row, those of u = gain dy and of
- * u with the normalised z. */
+/* What the rows add to the sums of gain and bias; gives the two sums of each row, those of u = gain
+ * dy and of u with the normalised z. */
 template <int RANKS>
 __device__ __forceinline__ void first_pass(const row_product<RANKS, true> &p, int first,
                                            const float gain[8], column_sums *sums) {

@@ -1,6 +1,7 @@
-/* linear_slope_wgmma.cu: dx = (dy W) * relu'(saved) as one kernel (row_product.cuh), with the sums of its
- * columns for the bias of the linear operation before. 2 R n k operations; beside the product's operands it
- * reads what was saved and writes dx, so that dx need not be read and written once more. */
+/* linear_slope_wgmma.cu: dx = (dy W) * relu'(saved) as one kernel (row_product.cuh), with the sums
+ * of its columns for the bias of the linear operation before. 2 R n k operations; beside the
+ * product's operands it reads what was saved and writes dx, so that dx need not be read and written
+ * once more. */
 #include "backend/cuda/product/linear_join.cuh"
 #include "backend/cuda/product/row_product.cuh"
 

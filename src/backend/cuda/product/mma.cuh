@@ -1,8 +1,8 @@
 /* mma.cuh: the tensor cores' m16n8k16 product of bf16, and how tiles come from memory to it. All of
  * it exists from compute capability 8.0 on.
  *
- * In a warp, group g = lane / 4 and t = lane % 4. A product's accumulator c[4] holds rows g and g + 8
- * (c[0..1], c[2..3]), columns 2t and 2t + 1. Two neighbouring accumulators along the columns are,
+ * In a warp, group g = lane / 4 and t = lane % 4. A product's accumulator c[4] holds rows g and g +
+ * 8 (c[0..1], c[2..3]), columns 2t and 2t + 1. Two neighbouring accumulators along the columns are,
  * rounded to bf16, the A operand of a product over these 16 columns. */
 #ifndef FTH_BACKEND_CUDA_PRODUCT_MMA_CUH
 #define FTH_BACKEND_CUDA_PRODUCT_MMA_CUH
@@ -76,8 +76,8 @@ template <int COLUMNS> struct tile {
         load_matrices(a, t + (row + lane % 16) * PITCH + column + lane / 16 * 8);
     }
 
-    /* B operands of the transpose: b[0..1] for rows [row, row + 8) of the tile, b[2..3] for the next
-     * eight, over columns [column, column + 16): products with x^T. */
+    /* B operands of the transpose: b[0..1] for rows [row, row + 8) of the tile, b[2..3] for the
+     * next eight, over columns [column, column + 16): products with x^T. */
     static __device__ __forceinline__ void load_b_turned(uint32_t b[4], const bf16 *t, int row,
                                                          int column) {
         const int lane = (int)threadIdx.x % 32;

@@ -1,13 +1,14 @@
-/* row_product.cuh: products of bf16 whose results stay where they are made until whole rows of them have
- * been used; for sm_90a alone. A cluster of RANKS blocks makes 128 rows of C = A B^T, or A B, each block 256
- * columns of them. Of a block, eight warps multiply, 16 rows each, one lets the copy engine fetch tiles, and
- * three prepare small things and give their registers away. Of A, which all blocks need, each fetches a part
- * and gives it to all. Behind the last step come tiles as large as C of one or two other matrices, 64 columns
- * after the other, where results take their place. Sums over rows go around the cluster (give, take).
+/* row_product.cuh: products of bf16 whose results stay where they are made until whole rows of them
+ * have been used; for sm_90a alone. A cluster of RANKS blocks makes 128 rows of C = A B^T, or A B,
+ * each block 256 columns of them. Of a block, eight warps multiply, 16 rows each, one lets the copy
+ * engine fetch tiles, and three prepare small things and give their registers away. Of A, which all
+ * blocks need, each fetches a part and gives it to all. Behind the last step come tiles as large as
+ * C of one or two other matrices, 64 columns after the other, where results take their place. Sums
+ * over rows go around the cluster (give, take).
  *
- * (Clusters with a second row of blocks could share B too, but an H200 holds 30 of such four and 66 of two.
- * Other work beside the products takes four times as long as alone, in the same warps and in others: better
- * before them, until the first tiles come.) */
+ * (Clusters with a second row of blocks could share B too, but an H200 holds 30 of such four and 66
+ * of two. Other work beside the products takes four times as long as alone, in the same warps and
+ * in others: better before them, until the first tiles come.) */
 #ifndef FTH_BACKEND_CUDA_PRODUCT_ROW_PRODUCT_CUH
 #define FTH_BACKEND_CUDA_PRODUCT_ROW_PRODUCT_CUH
 
@@ -78,7 +79,8 @@ static __device__ __forceinline__ void cluster_wait() {
                      : "memory");
 }
 
-/* The three warps that neither multiply nor fetch have prepared something, for those that multiply. */
+/* The three warps that neither multiply nor fetch have prepared something, for those that
+ * multiply. */
 enum { ROWS_PREPARERS = ROWS_THREADS - ROWS_MULTIPLIERS - 32 };
 
 static __device__ __forceinline__ void prepared_arrive() {
@@ -128,7 +130,8 @@ __device__ __forceinline__ void row_wgmma(float (*c)[4], uint64_t a, uint64_t b,
         : "l"(a), "l"(b), "r"(add), "n"(TURNED));
 }
 
-/* How the instruction finds b when it is turned: 64 columns every 8 KB, eight rows every 1024 bytes. */
+/* How the instruction finds b when it is turned: 64 columns every 8 KB, eight rows every 1024
+ * bytes. */
 static __device__ __forceinline__ uint64_t turned_operand(const bf16 *p) {
     return (uint64_t)(shared_address(p) >> 4 & 0x3fff) | 512ull << 16 | 64ull << 32 | 1ull << 62;
 }
@@ -225,7 +228,8 @@ template <int RANKS, bool TURNED> struct row_product {
             fetch_tile(slot->b, m.b, column, step * TILE, there);
     }
 
-    /* Parts of matrices behind the product are numbered one matrix after the other; three lie in a slot. */
+    /* Parts of matrices behind the product are numbered one matrix after the other; three lie in a
+     * slot. */
     __device__ __forceinline__ bool part_comes(int part) const {
         return part < 2 * ROWS_PARTS && m.comes[part / ROWS_PARTS];
     }
@@ -391,8 +395,8 @@ template <int RANKS, bool TURNED> struct row_product {
     }
 };
 
-/* Adds up 2 HALF numbers over the lanes that differ in the bits from BIT down to LAST. Each of a lane's bits
- * chooses a half of what is left: v[0], ... are then sums of all those lanes. */
+/* Adds up 2 HALF numbers over the lanes that differ in the bits from BIT down to LAST. Each of a
+ * lane's bits chooses a half of what is left: v[0], ... are then sums of all those lanes. */
 template <int HALF, int BIT, int LAST> __device__ __forceinline__ void fold(float *v) {
     const bool later = threadIdx.x & BIT;
 #pragma unroll

@@ -1,5 +1,5 @@
-/* tensor_map.cuh: descriptions of matrices from which sm_90's copy engine takes tiles of 64 columns, with
- * pieces exchanged as wgmma.cuh says. */
+/* tensor_map.cuh: descriptions of matrices from which sm_90's copy engine takes tiles of 64
+ * columns, with pieces exchanged as wgmma.cuh says. */
 #ifndef FTH_BACKEND_CUDA_PRODUCT_TENSOR_MAP_CUH
 #define FTH_BACKEND_CUDA_PRODUCT_TENSOR_MAP_CUH
 

@@ -1,11 +1,11 @@
-/* wgmma.cuh: products of bf16 tiles by Hopper's tensor cores, and how tiles come from memory to them;
- * for sm_90a alone. A block is four warps and makes products of 64 rows, each warp 16 of them. The
- * instruction reads tiles from shared memory itself and runs beside the rest: a product begins, is
- * committed, and is waited for.
+/* wgmma.cuh: products of bf16 tiles by Hopper's tensor cores, and how tiles come from memory to
+ * them; for sm_90a alone. A block is four warps and makes products of 64 rows, each warp 16 of
+ * them. The instruction reads tiles from shared memory itself and runs beside the rest: a product
+ * begins, is committed, and is waited for.
  *
- * A tile is 64 rows of 64 columns, those of a head: rows of 128 bytes whose pieces of 16 bytes are exchanged
- * (piece ^ row % 8), so that eight rows of a column lie in different banks. It begins at a multiple
- * of 1024 bytes. Accumulators c [8][4] are those of mma.cuh, 64 columns of them. */
+ * A tile is 64 rows of 64 columns, those of a head: rows of 128 bytes whose pieces of 16 bytes are
+ * exchanged (piece ^ row % 8), so that eight rows of a column lie in different banks. It begins at
+ * a multiple of 1024 bytes. Accumulators c [8][4] are those of mma.cuh, 64 columns of them. */
 #ifndef FTH_BACKEND_CUDA_PRODUCT_WGMMA_CUH
 #define FTH_BACKEND_CUDA_PRODUCT_WGMMA_CUH
 
@@ -76,8 +76,8 @@ struct arrivals {
         return next;
     }
 
-    /* The next step, when all that has been fetched for it is there and all threads have done the one
-     * before. */
+    /* The next step, when all that has been fetched for it is there and all threads have done the
+     * one before. */
     __device__ __forceinline__ void next_step() {
         step++;
         copies_wait_all();
@@ -271,8 +271,8 @@ static __device__ __forceinline__ void write_tile(const float (*c)[4], const flo
     __syncwarp();
 }
 
-/* Adds sums over the warp's 16 rows of a tile that it has written to those of two columns, 2 lane and the one
- * behind it. */
+/* Adds sums over the warp's 16 rows of a tile that it has written to those of two columns, 2 lane
+ * and the one behind it. */
 static __device__ __forceinline__ void add_column_sums(const bf16 *tile, float2 *sums) {
     int thread; /* asked for here, or addresses would be kept in registers all the time */
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -297,9 +297,9 @@ struct place {
     int begin, end;   /* as there */
 };
 
-/* A block's way through a list of tiles, for the head blockIdx.x: one of them in each round. Rounds go forth
- * and back, so that who had the most to do in one has the least in the next. What the list says about a
- * tile is fetched together with the rows of the one before. */
+/* A block's way through a list of tiles, for the head blockIdx.x: one of them in each round. Rounds
+ * go forth and back, so that who had the most to do in one has the least in the next. What the list
+ * says about a tile is fetched together with the rows of the one before. */
 struct walk {
     const fth_cuda_tile *list;
     int tiles;             /* of the list */
@@ -349,8 +349,9 @@ struct walk {
     }
 };
 
-/* What a thread's two rows have to do with the other side: the keys that they see, or the queries that
- * see them (AHEAD). one: the tile is of one sentence; row: of the first, the other is 8 below. */
+/* What a thread's two rows have to do with the other side: the keys that they see, or the queries
+ * that see them (AHEAD). one: the tile is of one sentence; row: of the first, the other is 8
+ * below. */
 template <bool AHEAD>
 __device__ __forceinline__ void seen_rows(const attention_shape &s, const place &p, bool one,
                                           int row, int2 seen[2]) {
@@ -368,7 +369,8 @@ __device__ __forceinline__ void seen_rows(const attention_shape &s, const place 
     }
 }
 
-/* Whether all pairs with columns [column, column + 64) count; all: the columns that all rows see. */
+/* Whether all pairs with columns [column, column + 64) count; all: the columns that all rows
+ * see. */
 static __device__ __forceinline__ bool covers(int2 all, int column) {
     return column >= all.x && column + TILE <= all.y;
 }
@@ -379,8 +381,8 @@ static __device__ __forceinline__ bool is_seen(int2 seen, int column, int n, int
     return at >= seen.x && at < seen.y;
 }
 
-/* Blocks of each head for so many tiles: together as many as the GPU holds at once, `per_processor` on a
- * multiprocessor. */
+/* Blocks of each head for so many tiles: together as many as the GPU holds at once, `per_processor`
+ * on a multiprocessor. */
 static inline int64_t tile_blocks(const fth_cuda *gpu, int64_t tiles, int heads,
                                   int per_processor) {
     const int64_t most = (int64_t)gpu->processors * per_processor / heads;

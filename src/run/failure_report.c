@@ -1,4 +1,6 @@
-#include "run/failure.h"
+/* failure_report.c: goes back through the rows of telemetry to the first sub-layer with a symptom,
+ * gathers the evidence that advice is given on, and writes diverged.json. */
+#include "run/failure_report.h"
 
 #include <math.h>
 #include <stdio.h>

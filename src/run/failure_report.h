@@ -1,8 +1,8 @@
-/* failure.h: the report of a run that failed (doc/analyses.md#when-a-run-has-failed):
+/* failure_report.h: the report of a run that failed (doc/analyses.md#when-a-run-has-failed):
  * RUN/diverged.json has the kind of fault, the first sub-layer and update in which something went
  * wrong, the last measured rows, and what usually helps. */
-#ifndef FTH_RUN_FAILURE_H
-#define FTH_RUN_FAILURE_H
+#ifndef FTH_RUN_FAILURE_REPORT_H
+#define FTH_RUN_FAILURE_REPORT_H
 
 #include "base/log.h"
 #include "run/advice.h"
