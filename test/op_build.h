@@ -87,7 +87,7 @@ fth_op_builder fth_case_embed, fth_case_linear, fth_case_linear_after, fth_case_
     fth_case_norm, fth_case_joined, fth_case_dropout, fth_case_scale_shift, fth_case_head_scale,
     fth_case_mix, fth_case_add, fth_case_xent, fth_case_update, fth_case_top, fth_case_gauge,
     fth_case_gauge_positions, fth_case_square, fth_case_pick, fth_case_mean, fth_case_patches,
-    fth_case_unfold, fth_case_glu;
+    fth_case_unfold, fth_case_glu, fth_case_band, fth_case_log_words;
 
 /* What several builders share. */
 

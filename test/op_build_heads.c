@@ -126,3 +126,32 @@ void fth_case_glu(fth_trial *t, const fth_variant *v, const fth_shape *s) {
         fth_trial_pair(t, x[k], output_like(t, back, GLU_BWD_DX + k, x[k]));
     }
 }
+
+/* The words of the target's upper part; the others are in another band. */
+void fth_case_band(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    const int first = v->flags & EXTRA ? 0 : s->vocab / 3;
+    fth_val table = matrix(t, v->flags & EXTRA ? s->vocab / 2 + 1 : s->vocab - first, s->width);
+    fth_op *op = op_of(t, FTH_KIND_band, BAND_N_IN, BAND_N_OUT, -1);
+    if (!op) return;
+    op->u.band.first = first;
+    op->in[BAND_TABLE] = table;
+    fth_val y = fth_trial_input(t, FTH_ROWS_TGT, s->width, FTH_REAL);
+    fth_graph_output(&t->graph, op, BAND_Y, y);
+    fth_val dy = fth_trial_upstream(t, y);
+    fth_op *back = op_of(t, FTH_KIND_band_bwd, BAND_BWD_N_IN, BAND_BWD_N_OUT, 0);
+    if (!back) return;
+    back->in[BAND_BWD_DY] = dy;
+    back->out[BAND_BWD_DTABLE] = fth_trial_param_grad(t, table);
+}
+
+void fth_case_log_words(fth_trial *t, const fth_variant *v, const fth_shape *s) {
+    (void)v;
+    const int widths[LOG_WORDS_N_IN] = {s->width + FTH_TAILS, s->vocab, 1};
+    fth_val x[LOG_WORDS_N_IN];
+    for (int k = 0; k < LOG_WORDS_N_IN; k++)
+        x[k] = fth_trial_input(t, FTH_ROWS_TGT, widths[k], FTH_REAL);
+    fth_op *op = op_of(t, FTH_KIND_log_words, LOG_WORDS_N_IN, LOG_WORDS_N_OUT, -1);
+    if (!op) return;
+    for (int k = 0; k < LOG_WORDS_N_IN; k++) op->in[k] = x[k];
+    fth_trial_output(t, op, LOG_WORDS_Y, x[0], s->width + s->vocab + 1, FTH_REAL);
+}

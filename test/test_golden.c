@@ -154,6 +154,7 @@ static void all_traces(const char *device, double tolerance) {
     int cases = 0, near = 0;
     traces_in("trace", device, tolerance, &cases, &near);
     traces_in("speech", device, tolerance, &cases, &near);
+    traces_in("adaptive", device, tolerance, &cases, &near);
     assert_true(cases >= 22 * 3 + 5);
     assert_true(tolerance > 0 || near >= cases / 2);
 }

@@ -54,7 +54,7 @@ static void every_kind_has_a_case(void **state) {
         if (!seen[k]) fail_msg("%s has no case in op_cases.c", fth_kind_name((fth_kind)k));
         /* generation, updates and watching: never differentiated */
         const bool plain = k == FTH_KIND_attention_cached || k == FTH_KIND_top ||
-                           k == FTH_KIND_update || k == FTH_KIND_gauge ||
+                           k == FTH_KIND_update || k == FTH_KIND_log_words || k == FTH_KIND_gauge ||
                            k == FTH_KIND_gauge_positions || k == FTH_KIND_gauge_entropy;
         if (!differentiated[k] && !plain)
             fail_msg("no gradient goes through %s in op_cases.c", fth_kind_name((fth_kind)k));

@@ -91,6 +91,15 @@ static inline const int32_t *fth_targets_of(const fth_batch *b, fth_extent exten
                                         : b->side[extent == FTH_ROWS_TGT].targets;
 }
 
+/* What a target is under a cut; negative: no loss. */
+static inline int32_t fth_target_cut(const fth_cut *cut, int32_t target) {
+    if (cut->kind == FTH_CUT_HEAD)
+        return target < cut->low ? target : cut->low + (target >= cut->high);
+    if (cut->kind == FTH_CUT_TAIL)
+        return target >= cut->low && target < cut->high ? target - cut->low : -1;
+    return target;
+}
+
 /* Rows of this update in earlier micro-batches, for a value that has rows of the batch. */
 static inline int64_t fth_row_base(const fth_step *step, fth_extent extent) {
     return (int)extent < FTH_ROW_EXTENTS ? step->row_base[extent] : 0;

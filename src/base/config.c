@@ -36,6 +36,8 @@ static const struct owner {
     {"patch", ANY, IMAGE, ANY},
     {"visual_tokens", ANY, IMAGE, 1u << FTH_HEAD_MASKED_TOKEN},
     {"features", ANY, SPEECH, ANY},
+    {"adaptive_cutoffs", 1u << FTH_DEC, TEXT, ANY},
+    {"adaptive_factor", 1u << FTH_DEC, TEXT, ANY},
     {"conv_channels", ANY, SPEECH, ANY},
 };
 
@@ -175,6 +177,35 @@ static fth_err check_speech(const fth_config *c) {
                     c->conv_channels);
 }
 
+bool fth_config_is_adaptive(const fth_config *c) {
+    return c->adaptive_cutoffs[0] != 0 || c->adaptive_cutoffs[1] != 0;
+}
+
+int32_t fth_config_band_width(const fth_config *c, int i) {
+    return (int32_t)floor(c->d_model / pow(c->adaptive_factor, i));
+}
+
+static fth_err check_adaptive(const fth_config *c) {
+    const int32_t low = c->adaptive_cutoffs[0], high = c->adaptive_cutoffs[1];
+    if (!fth_config_is_adaptive(c)) return FTH_OK;
+    if (c->arch != FTH_DEC)
+        return fth_fail(FTH_BAD_CONFIG, "adaptive_cutoffs [%d, %d] need arch \"dec\", not \"%s\"",
+                        low, high, fth_arch_name(c->arch));
+    if (low < 1 || high <= low || high >= c->tgt_vocab)
+        return fth_fail(FTH_BAD_CONFIG,
+                        "adaptive_cutoffs [%d, %d] must rise, from 1 to %d (below tgt_vocab %d)",
+                        low, high, c->tgt_vocab - 1, c->tgt_vocab);
+    if (!(c->adaptive_factor >= 1) || fth_config_band_width(c, 2) < 1)
+        return fth_fail(
+            FTH_BAD_CONFIG,
+            "adaptive_factor %g must be 1 to %g: d_model %d divided by it twice is a width",
+            c->adaptive_factor, sqrt((double)c->d_model), c->d_model);
+    if (c->word_dropout > 0)
+        return fth_fail(FTH_BAD_CONFIG, "word_dropout %g must be 0 with adaptive_cutoffs",
+                        c->word_dropout);
+    return FTH_OK;
+}
+
 static fth_err check_reals(const fth_config *c) {
     for (size_t i = 0; i < COUNT(real_rules); i++) {
         const struct real_rule *rule = &real_rules[i];
@@ -247,6 +278,7 @@ fth_err fth_config_validate(const fth_config *c) {
     FTH_TRY(check_sizes(c));
     FTH_TRY(check_image(c));
     FTH_TRY(check_speech(c));
+    FTH_TRY(check_adaptive(c));
     FTH_TRY(check_reals(c));
     FTH_TRY(check_special_ids(c));
     if (c->step < 0 || c->step > FTH_MAX_COUNT)
@@ -272,6 +304,8 @@ bool fth_config_has_cls(const fth_config *c) {
 
 bool fth_config_has(const fth_config *c, const char *key) {
     bool known = false;
+    if (strcmp(key, "share") == 0 && fth_config_is_adaptive(c)) return false;
+    if (strcmp(key, "adaptive_factor") == 0 && !fth_config_is_adaptive(c)) return false;
     for (size_t i = 0; i < COUNT(owners); i++) {
         const struct owner *o = &owners[i];
         if (strcmp(o->key, key) != 0) continue;

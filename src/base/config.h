@@ -67,6 +67,9 @@ typedef struct fth_config {
     int32_t image_size[2];           /* rows, columns of a picture */
     int32_t channels, patch;         /* of a picture; a patch has patch x patch points */
     int32_t features, conv_channels; /* speech: numbers of a frame; of the first convolution */
+    int32_t adaptive_cutoffs[2];     /* words below the first, below the second, and the others have
+                                        vectors of their own width; 0: all have one */
+    double adaptive_factor;          /* by which each band is narrower */
     int64_t step;                    /* completed updates */
 } fth_config;
 
@@ -79,6 +82,10 @@ fth_err fth_config_validate(const fth_config *c);
 
 /* The number of logits: of the head's classes, of the visual tokens, else of the words. */
 int32_t fth_config_output_vocab(const fth_config *c);
+
+/* Whether words come in bands, and the width of the vectors of band i (0 to 2). */
+bool fth_config_is_adaptive(const fth_config *c);
+int32_t fth_config_band_width(const fth_config *c, int i);
 
 /* Patches of a picture, and whether a class token stands before them. */
 int32_t fth_config_patches(const fth_config *c);

@@ -41,6 +41,21 @@ static fth_err add_method_option(fth_config *c, const char *text) {
     return FTH_OK;
 }
 
+/* "20000,60000" */
+static fth_err parse_cutoffs(const char *text, int32_t out[2]) {
+    const char *at = text;
+    for (int k = 0; k < 2; k++) {
+        char *end;
+        const long value = strtol(at, &end, 10);
+        if (end == at || *end != (k ? '\0' : ',') || value < 1 || value > 1 << 24)
+            return fth_fail(FTH_USAGE, "--adaptive-cutoffs %s: must be two numbers, as 20000,60000",
+                            text);
+        out[k] = (int32_t)value;
+        at = end + 1;
+    }
+    return FTH_OK;
+}
+
 /* "auto" stays next-token until the data set is known. */
 static void take_head(const fth_model_options *o, fth_config *c) {
     for (int head = FTH_HEAD_NEXT_TOKEN; head <= FTH_HEAD_TOKEN_CLASS; head++)
@@ -67,6 +82,11 @@ fth_err fth_config_from_options(const fth_model_options *o, fth_config *out) {
     c.share = strcmp(o->share, "all") == 0   ? FTH_SHARE_ALL
               : strcmp(o->share, "dec") == 0 ? FTH_SHARE_DEC
                                              : FTH_SHARE_NONE;
+    if (o->adaptive_cutoffs[0]) {
+        FTH_TRY(parse_cutoffs(o->adaptive_cutoffs, c.adaptive_cutoffs));
+        c.adaptive_factor = o->adaptive_factor;
+        c.share = FTH_SHARE_NONE;
+    }
     c.activation = strcmp(o->activation, "gelu") == 0 ? FTH_GELU : FTH_RELU;
     c.positions = strcmp(o->positions, "learned") == 0 ? FTH_LEARNED : FTH_SINUSOIDAL;
     c.max_positions = (int32_t)o->max_positions;

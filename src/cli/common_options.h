@@ -63,6 +63,10 @@ FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
     X(I64, heads, "8", FTH_RANGE(1, 65536), "attention heads; must divide the width")              \
     X(CHOICE, share, "all", FTH_CHOICES("all|dec|none"),                                           \
       "embeddings that are one matrix: all; decoder input and output; none")                       \
+    X(STR, adaptive_cutoffs, "", FTH_SHOWN_AS("A,B"),                                              \
+      "words in three bands, each with narrower vectors than the one before (arch dec; in place "  \
+      "of share)")                                                                                 \
+    X(F64, adaptive_factor, "4", FTH_MIN(1), "by which each band's vectors are narrower")          \
     X(CHOICE, activation, "relu", FTH_CHOICES("relu|gelu"), "of the feed-forward")                 \
     X(CHOICE, positions, "sinusoidal", FTH_CHOICES("sinusoidal|learned"), "kind of positions")     \
     X(I64, max_positions, "1024", FTH_RANGE(1, 65535), "longest sentence in tokens")               \

@@ -302,6 +302,9 @@ static fth_err check_weights(const work *w, const char *folder, int i, const flo
     if (w->model[i].config.arch == FTH_ENC)
         return fth_fail(FTH_BAD_INPUT, "%s: an encoder-only model (arch enc) cannot generate",
                         folder);
+    if (w->model[i].config.front != FTH_FRONT_TEXT)
+        return fth_fail(FTH_BAD_INPUT, "%s: a model of front %s: generate reads text alone", folder,
+                        fth_front_name(w->model[i].config.front));
     if (strcmp(w->o->quantize, "none") == 0) return FTH_OK;
     fth_err err = fth_weights_finite(&w->model[i], flat, FTH_QUANTIZE_RULE);
     return err == FTH_OK ? FTH_OK : fth_fail_in(err, "%s", folder);

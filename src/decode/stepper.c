@@ -111,6 +111,9 @@ fth_err fth_stepper_new(const fth_model *model, fth_device *dev, const fth_arena
     fth_err err = FTH_OK;
     if (model->config.arch == FTH_ENC)
         err = fth_fail(FTH_BAD_INPUT, "an enc model has no decoder and cannot generate");
+    else if (model->config.front != FTH_FRONT_TEXT)
+        err = fth_fail(FTH_BAD_INPUT, "a model of front %s does not read text",
+                       fth_front_name(model->config.front));
     if (err == FTH_OK && encdec) err = make_encode(s, arenas, &encode);
     if (err == FTH_OK) err = make_step(s, arenas, encdec ? encode.memory : NULL);
     if (err == FTH_OK) err = make_arrays(s);

@@ -38,6 +38,13 @@ int32_t fth_front_width(const fth_config *c);
 fth_val fth_front_words(fth_builder *b, fth_stack stack, bool drop);
 /* The table of positions of the stack that is being built. */
 fth_val fth_front_positions(fth_builder *b);
+/* Words in bands (adaptive.c): their rows, their log-probabilities from the rows of the top stack, the loss. */
+fth_val fth_adaptive_words(fth_builder *b, bool drop);
+fth_val fth_adaptive_logits(fth_builder *b, fth_val x);
+fth_loss fth_adaptive_loss(fth_builder *b, fth_val x, bool per_row);
+
+/* Logits of words, kept: by the matrix below, or log-probabilities of words in bands. */
+fth_val fth_front_logits(fth_builder *b, fth_val x);
 /* The matrix that turns rows into logits of words (doc/mathematics.md#output-layer). */
 fth_val fth_front_output(fth_builder *b);
 

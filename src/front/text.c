@@ -34,6 +34,7 @@ fth_val fth_front_positions(fth_builder *b) {
 }
 
 fth_val fth_front_words(fth_builder *b, fth_stack stack, bool drop) {
+    if (fth_config_is_adaptive(b->config)) return fth_adaptive_words(b, drop);
     fth_val table = token_table(b, stack);
     return fth_embed(b, stack == FTH_ENCODER ? FTH_SRC : FTH_TGT, table, fth_front_positions(b),
                      drop);
@@ -50,6 +51,14 @@ fth_val fth_front_output(fth_builder *b) {
                                  "output_projection.weight");
     b->stack = old;
     return table;
+}
+
+fth_val fth_front_logits(fth_builder *b, fth_val x) {
+    fth_val logits = fth_config_is_adaptive(b->config)
+                         ? fth_adaptive_logits(b, x)
+                         : fth_linear(b, x, fth_front_output(b), 0, FTH_ACT_NONE);
+    fth_keep(b, logits);
+    return logits;
 }
 
 static fth_val rows(fth_builder *b, bool drop) {

@@ -363,6 +363,36 @@ static void patches_backward(backward *w, int32_t i) {
     contribute(w, i, f.in[PATCHES_X], dx);
 }
 
+static void band_backward(backward *w, int32_t i) {
+    fth_op f = w->g->op[i];
+    fth_val dy = w->grad[f.out[BAND_Y]];
+    if (!dy) return;
+    fth_op *op = emit(w, i, FTH_KIND_band_bwd, BAND_BWD_N_IN, BAND_BWD_N_OUT);
+    if (!op) return;
+    op->in[BAND_BWD_DY] = dy;
+    op->out[BAND_BWD_DTABLE] = param_grad(w, f.in[BAND_TABLE]);
+}
+
+/* y = x W, so dx = dy W^T and dW = x^T dy: a linear map's operations the other way round. */
+static void turned_backward(backward *w, int32_t i) {
+    fth_op f = w->g->op[i];
+    fth_val x = f.in[LINEAR_DX_DY], dy = w->grad[f.out[LINEAR_DX_DX]];
+    if (!dy) return;
+    fth_op *dw = emit(w, i, FTH_KIND_linear_dw, LINEAR_DW_N_IN, LINEAR_DW_N_OUT);
+    if (!dw) return;
+    dw->in[LINEAR_DW_DY] = x;
+    dw->in[LINEAR_DW_X] = dy;
+    dw->out[LINEAR_DW_DW] = param_grad(w, f.in[LINEAR_DX_W]);
+    fth_op *op = emit(w, i, FTH_KIND_linear, LINEAR_N_IN, LINEAR_N_OUT);
+    if (!op) return;
+    op->u.linear.act = FTH_ACT_NONE;
+    op->in[LINEAR_X] = dy;
+    op->in[LINEAR_W] = f.in[LINEAR_DX_W];
+    fth_val dx = fth_graph_like(w->g, x);
+    fth_graph_output(w->g, op, LINEAR_Y, dx);
+    contribute(w, i, x, dx);
+}
+
 static void unfold_backward(backward *w, int32_t i) {
     fth_op f = w->g->op[i];
     fth_val dy = w->grad[f.out[UNFOLD_Y]];
@@ -441,6 +471,9 @@ static void one_backward(backward *w, int32_t i) {
     case FTH_KIND_numbers: break; /* the batch's own */
     case FTH_KIND_patches: patches_backward(w, i); break;
     case FTH_KIND_unfold: unfold_backward(w, i); break;
+    case FTH_KIND_band: band_backward(w, i); break;
+    case FTH_KIND_linear_dx: turned_backward(w, i); break;
+    case FTH_KIND_log_words: break; /* to be looked at: losses are not made of it */
     case FTH_KIND_glu: glu_backward(w, i); break;
     case FTH_KIND_pick: rows_backward(w, i, FTH_KIND_pick_bwd); break;
     case FTH_KIND_mean: rows_backward(w, i, FTH_KIND_mean_bwd); break;

@@ -61,9 +61,10 @@ static void full_name(const fth_builder *b, const char *suffix, char *name, size
         snprintf(name, size, "%slayers.%d.%s", stack, b->layer, suffix);
 }
 
-/* kernel: what the last of three dimensions is in files; 0: there are two. */
+/* kernel: what the last of three dimensions is in files; 0: there are two. adjacent: right behind the parameter
+ * that was declared last. */
 static fth_val params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows,
-                         int64_t width, int32_t kernel, fth_init init,
+                         int64_t width, int32_t kernel, bool adjacent, fth_init init,
                          const char *const *suffixes) {
     if (broken(b)) return 0;
     int64_t offset = 0;
@@ -78,7 +79,7 @@ static fth_val params_at(fth_builder *b, const fth_role *roles, int count, int64
                             .rank = rows ? 2 : 1,
                             .kernel = kernel,
                             .shape = {rows ? rows : width, rows ? width : 1},
-                            .adjacent = i > 0,
+                            .adjacent = adjacent || i > 0,
                             .init = init};
         int32_t index = 0;
         fth_err err = fth_params_declare(b->params, &wanted, &index);
@@ -100,12 +101,17 @@ static fth_val params_at(fth_builder *b, const fth_role *roles, int count, int64
 
 fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
                       fth_init init, const char *const *suffixes) {
-    return params_at(b, roles, count, rows, width, 0, init, suffixes);
+    return params_at(b, roles, count, rows, width, 0, false, init, suffixes);
 }
 
 fth_val fth_kernel_at(fth_builder *b, fth_role role, int64_t rows, int64_t channels, fth_init init,
                       const char *suffix) {
-    return params_at(b, &role, 1, rows, channels * FTH_KERNEL, FTH_KERNEL, init, &suffix);
+    return params_at(b, &role, 1, rows, channels * FTH_KERNEL, FTH_KERNEL, false, init, &suffix);
+}
+
+fth_val fth_param_behind(fth_builder *b, fth_role role, int64_t rows, int64_t width, fth_init init,
+                         const char *suffix) {
+    return params_at(b, &role, 1, rows, width, 0, true, init, &suffix);
 }
 
 fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width, fth_init init,
@@ -187,7 +193,9 @@ fth_val fth_patches(fth_builder *b, fth_val x, fth_val positions, fth_val cls, f
     op->in[PATCHES_POS] = positions;
     op->in[PATCHES_CLS] = cls;
     op->in[PATCHES_MASK] = mask;
-    fth_val y = rows_of_batch(b, FTH_ROWS_SRC, b->config->d_model);
+    const bool target = value_of(b, x)->extent == FTH_ROWS_TGT;
+    op->u.patches.side = target ? FTH_TGT : FTH_SRC;
+    fth_val y = rows_of_batch(b, target ? FTH_ROWS_TGT : FTH_ROWS_SRC, b->config->d_model);
     fth_graph_output(b->graph, op, PATCHES_Y, y);
     return broken(b) ? 0 : y;
 }
@@ -486,6 +494,51 @@ fth_loss fth_xent(fth_builder *b, fth_val x, fth_val weight, fth_val bias, doubl
         fth_keep(b, loss.token_nll);
     }
     return loss;
+}
+
+fth_loss fth_xent_cut(fth_builder *b, fth_val x, fth_val weight, fth_cut cut, fth_loss before,
+                      bool per_row) {
+    fth_loss loss = fth_xent(b, x, weight, 0, 0, per_row);
+    if (broken(b)) return loss;
+    fth_op *op = &b->graph->op[value_of(b, loss.sums)->producer];
+    op->u.xent.cut = cut;
+    op->in[XENT_BEFORE] = before.sums;
+    op->in[XENT_NLL_BEFORE] = before.token_nll;
+    return loss;
+}
+
+fth_val fth_band(fth_builder *b, fth_val table, int64_t first) {
+    fth_op *op = add_op(b, FTH_KIND_band, BAND_N_IN, BAND_N_OUT);
+    if (!op) return 0;
+    op->u.band.first = (int32_t)first;
+    op->in[BAND_TABLE] = table;
+    fth_val y = rows_of_batch(b, FTH_ROWS_TGT, value_of(b, table)->width);
+    fth_graph_output(b->graph, op, BAND_Y, y);
+    return broken(b) ? 0 : y;
+}
+
+fth_val fth_linear_turned(fth_builder *b, fth_val x, fth_val weight) {
+    fth_op *op = add_op(b, FTH_KIND_linear_dx, LINEAR_DX_N_IN, LINEAR_DX_N_OUT);
+    if (!op) return 0;
+    op->u.linear.act = FTH_ACT_NONE;
+    op->in[LINEAR_DX_DY] = x;
+    op->in[LINEAR_DX_W] = weight;
+    fth_val y = rows_like(b, x, value_of(b, weight)->width, FTH_REAL);
+    fth_graph_output(b->graph, op, LINEAR_DX_DX, y);
+    return broken(b) ? 0 : y;
+}
+
+fth_val fth_log_words(fth_builder *b, const fth_val *products) {
+    fth_op *op = add_op(b, FTH_KIND_log_words, LOG_WORDS_N_IN, LOG_WORDS_N_OUT);
+    if (!op) return 0;
+    int64_t words = -FTH_TAILS;
+    for (int k = 0; k < LOG_WORDS_N_IN; k++) {
+        op->in[k] = products[k];
+        words += value_of(b, products[k])->width;
+    }
+    fth_val y = rows_like(b, products[0], words, FTH_REAL);
+    fth_graph_output(b->graph, op, LOG_WORDS_Y, y);
+    return broken(b) ? 0 : y;
 }
 
 fth_val fth_top(fth_builder *b, fth_val logits, int k) {

@@ -65,6 +65,9 @@ fth_val fth_param_at(fth_builder *b, fth_role role, int64_t rows, int64_t width,
 /* A convolution's weight [rows, channels, FTH_KERNEL]; as a value [rows, channels * FTH_KERNEL]. */
 fth_val fth_kernel_at(fth_builder *b, fth_role role, int64_t rows, int64_t channels, fth_init init,
                       const char *suffix);
+/* A parameter right behind the one that was declared last. */
+fth_val fth_param_behind(fth_builder *b, fth_role role, int64_t rows, int64_t width, fth_init init,
+                         const char *suffix);
 /* Several parameters that lie behind one another (q, k, v) as one value of rows * count rows, or of
  * width * count columns for vectors. */
 fth_val fth_params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows, int64_t width,
@@ -131,6 +134,14 @@ fth_loss fth_xent(fth_builder *b, fth_val x, fth_val weight, fth_val bias, doubl
                   bool per_row);
 /* Squared distance of x [sentences, 1] from the values of the sentences. */
 fth_loss fth_square(fth_builder *b, fth_val x);
+
+/* Words in bands (front/adaptive.c): rows of a band's table for the target's words; x W for a W [n, k] that
+ * stands as a linear map's; log-probabilities of all words; a loss under a cut, added to the one before. */
+fth_val fth_band(fth_builder *b, fth_val table, int64_t first);
+fth_val fth_linear_turned(fth_builder *b, fth_val x, fth_val weight);
+fth_val fth_log_words(fth_builder *b, const fth_val *products);
+fth_loss fth_xent_cut(fth_builder *b, fth_val x, fth_val weight, fth_cut cut, fth_loss before,
+                      bool per_row);
 
 /* The k best of every row of logits, kept: see TOP_Y in op.h. */
 fth_val fth_top(fth_builder *b, fth_val logits, int k);

@@ -110,6 +110,14 @@ typedef enum fth_gauge_what {
     FTH_GAUGE_RATIO    /* sqrt(sum of (a f)^2); sqrt(sum of (r x)^2) */
 } fth_gauge_what;
 
+/* What of a vocabulary in bands a loss is about: the words below `low`, then one entry for those below `high`
+ * and one for the others; or the words from low to high, counted from low. */
+typedef enum fth_cut_kind { FTH_CUT_NONE, FTH_CUT_HEAD, FTH_CUT_TAIL } fth_cut_kind;
+typedef struct fth_cut {
+    fth_cut_kind kind;
+    int32_t low, high;
+} fth_cut;
+
 typedef struct fth_op {
     fth_kind kind;
     int32_t n_in, n_out;
@@ -154,6 +162,7 @@ typedef struct fth_op {
         } head_scale;
         struct {
             double smoothing;
+            fth_cut cut;
         } xent; /* the targets are those of its rows: of tokens, sentences, or picked rows */
         struct {
             fth_pick what;
@@ -161,7 +170,11 @@ typedef struct fth_op {
         struct {
             fth_drop drop;
             bool cls; /* a sentence's first row is the class token */
+            fth_side side;
         } patches;
+        struct {
+            int32_t first; /* word of the band */
+        } band;            /* and its backward; target words */
         struct {
             int32_t per_row; /* steps that a row holds */
             int32_t first;   /* of a window, counted from the row's first step */

@@ -39,6 +39,21 @@ enum {                 /* patches_bwd */
        PATCHES_BWD_DMASK,  /* [1, d] grad, opt */
        PATCHES_BWD_N_OUT
 };
+enum {
+    BAND_TABLE,
+    BAND_N_IN,
+    BAND_Y = 0,
+    BAND_N_OUT
+}; /* TABLE [size, n] parameter, Y [target rows, n] */
+enum { BAND_BWD_DY, BAND_BWD_N_IN, BAND_BWD_DTABLE = 0, BAND_BWD_N_OUT };
+enum { FTH_TAILS = 2 }; /* bands behind the first */
+enum {                  /* log_words */
+       LOG_WORDS_HEAD, /* [R, a + FTH_TAILS] products of the first band's words, then of the others' entries */
+       LOG_WORDS_TAIL, /* [R, size] of each other band, FTH_TAILS of them */
+       LOG_WORDS_N_IN = LOG_WORDS_TAIL + FTH_TAILS,
+       LOG_WORDS_Y = 0, /* [R, V] */
+       LOG_WORDS_N_OUT
+};
 enum { /* unfold: a row of x holds u.unfold.per_row steps of its sentence, step after step */
        UNFOLD_X, /* [source rows, per_row * channels] */
        UNFOLD_N_IN,
@@ -216,9 +231,11 @@ enum { PICK_BWD_DY, PICK_BWD_N_IN, PICK_BWD_DX = 0, PICK_BWD_N_OUT };
 enum { MEAN_X, MEAN_N_IN, MEAN_Y = 0, MEAN_N_OUT }; /* X [source rows, d], Y [sentences, d] */
 enum { MEAN_BWD_DY, MEAN_BWD_N_IN, MEAN_BWD_DX = 0, MEAN_BWD_N_OUT };
 enum { /* xent: targets are those of x's rows (fth_targets_of); a negative target carries no loss */
-       XENT_X, /* [R, d] */
-       XENT_W, /* [V, d] parameter */
-       XENT_B, /* [1, V] parameter, opt */
+       XENT_X,          /* [R, d] */
+       XENT_W,          /* [V, d] parameter */
+       XENT_B,          /* [1, V] parameter, opt */
+       XENT_BEFORE,     /* [1, 2] full, opt: sums that this loss is added to, */
+       XENT_NLL_BEFORE, /* [R, 1] full, opt: and the nll of every row; present with XENT_NLL */
        XENT_N_IN,
        XENT_LOSS = 0, /* [1, 2] full: sums over the batch of loss and nll */
        XENT_NLL,      /* [R, 1] full, opt: nll of every row, 0 where there is no target */

@@ -31,6 +31,10 @@ static const char *profiled(const fth_method_state *s, fth_sub sub) {
 
 /* omega_1 scales the embeddings and positions, which must then be stored, and untied. */
 static fth_err fold_config(fth_fold *f) {
+    if (fth_config_is_adaptive(f->config))
+        return fth_fail(FTH_BAD_CONFIG,
+                        "a model with adaptive_cutoffs does not fold: its input is no "
+                        "table that could be scaled");
     f->config->share = FTH_SHARE_NONE;
     f->config->positions = FTH_LEARNED;
     return FTH_OK;

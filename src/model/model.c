@@ -189,7 +189,6 @@ fth_err fth_model_step_graph(const fth_model *m, int64_t slots, int64_t src_capa
     if (!out->memory) return fth_fail(FTH_NO_MEMORY, "no memory for a graph");
     fth_val x = fth_build_stack(&w, FTH_DECODER, 0);
     w.b.stack = FTH_NO_STACK;
-    out->logits = fth_linear(&w.b, x, fth_front_output(&w.b), 0, FTH_ACT_NONE);
-    fth_keep(&w.b, out->logits);
+    out->logits = fth_front_logits(&w.b, x);
     return out->graph.err;
 }

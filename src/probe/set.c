@@ -33,6 +33,8 @@ fth_err fth_probe_set_read(fth_probe_set *s, const char *path, const fth_config 
                            int64_t max_tokens) {
     *s = (fth_probe_set){.max_tokens = (int32_t)max_tokens,
                          .side = c->arch == FTH_ENC ? FTH_SRC : FTH_TGT};
+    if (c->front == FTH_FRONT_SPEECH)
+        return fth_fail(FTH_USAGE, "probe of front %s is not offered", fth_front_name(c->front));
     FTH_TRY(fth_padded_read(path, c, &s->all));
     const fth_batch *b = &s->all.store.batch;
     int32_t most[2] = {0, 0};

@@ -58,6 +58,8 @@ static const struct key_row {
     {"heads", INT32, AT(heads), 0, NULL},
     {"src_vocab", INT32, AT(src_vocab), 0, NULL},
     {"tgt_vocab", INT32, AT(tgt_vocab), 0, NULL},
+    {"adaptive_cutoffs", PAIR, AT(adaptive_cutoffs), 1, NULL}, /* before what depends on them */
+    {"adaptive_factor", REAL, AT(adaptive_factor), 0, NULL},
     {"share", CHOICE, AT(share), 0, name_of_share},
     {"image_size", PAIR, AT(image_size), 0, NULL},
     {"channels", INT32, AT(channels), 0, NULL},
@@ -123,7 +125,7 @@ static fth_err read_integer(const char *key, json_t *value, int64_t low, int64_t
 /* Two numbers of 32 bits, as in [32, 32]. */
 static fth_err read_pair(const char *key, json_t *value, int32_t out[2]) {
     if (!json_is_array(value) || json_array_size(value) != 2)
-        return wrong_value(key, value, "two whole numbers: [rows, columns]");
+        return wrong_value(key, value, "two whole numbers");
     for (size_t i = 0; i < 2; i++) {
         int64_t number = 0;
         FTH_TRY(read_integer(key, json_array_get(value, i), INT32_MIN, INT32_MAX, &number));
@@ -326,7 +328,7 @@ static int is_written(const struct key_row *row, const fth_config *c) {
     const void *field = (const char *)c + row->offset;
     if (!fth_config_has(c, row->key)) return 0;
     if (!row->optional || row->type == OPTIONS) return 1;
-    if (row->type == CHOICE) return *(const int *)field != 0;
+    if (row->type == CHOICE || row->type == PAIR) return *(const int32_t *)field != 0;
     return *(const double *)field != c->layer_norm_eps;
 }
 

@@ -136,7 +136,7 @@ def write_case(name, config, flags):
     for attempt in range(100):
         params = draw(config, seed + attempt)
         result, kink = reference.trace(config, params, batch, **parse_flags(flags))
-        if kink > KINK:
+        if kink > 100 * KINK:  # in bf16 too
             break
     else:
         raise SystemExit(f"{name}: no draw keeps away from the ReLU kinks")

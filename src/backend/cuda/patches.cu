@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(PATCH_THREADS)
 
 /* t: the value with rows of the source. */
 place place_of(const fth_cuda_call *c, const fth_tensor *t, bool masks) {
-    const fth_cuda_side *side = &c->batch->side[FTH_SRC];
+    const fth_cuda_side *side = &c->batch->side[c->op->u.patches.side];
     place p = {};
     p.pos = side->pos, p.sentence = side->sentence, p.offsets = side->offsets;
     p.masked = masks ? c->batch->masked : nullptr;

@@ -25,11 +25,13 @@ template <class T> struct loss_args {
     int64_t pitch, first; /* row of the batch that the chunk begins with */
     int vocab;
     const int32_t *targets;
+    fth_cut cut;
     float eps, eps_i; /* eps_i = eps / (V - 1) */
     bool gradient;
-    float2 *sums; /* [rows] loss and nll of every row */
-    float *nll;   /* [rows] opt */
-    int64_t ld_nll;
+    float2 *sums;            /* [rows] loss and nll of every row */
+    float *nll;              /* [rows] opt */
+    const float *nll_before; /* the same */
+    int64_t ld_nll, ld_before;
     row_count rows;
     const fth_cuda_step *step;
 };
@@ -68,19 +70,28 @@ template <class T> __device__ softmax_part block_merge(softmax_part p) {
     return p;
 }
 
+/* fth_target_cut (backend.h) */
+__device__ int32_t cut_target(fth_cut cut, int32_t target) {
+    if (cut.kind == FTH_CUT_HEAD) return target < cut.low ? target : cut.low + (target >= cut.high);
+    if (cut.kind == FTH_CUT_TAIL)
+        return target >= cut.low && target < cut.high ? target - cut.low : -1;
+    return target;
+}
+
 /* A block for a row of logits. */
 template <class T> __global__ void __launch_bounds__(XENT_THREADS) loss_kernel(loss_args<T> a) {
     const int64_t row = a.first + blockIdx.x;
     T *logits = a.logits + blockIdx.x * a.pitch;
     const bool real = row < rows_now(a.step, a.rows);
-    const int32_t target = real ? a.targets[row] : -1;
+    const int32_t target = cut_target(a.cut, real ? a.targets[row] : -1);
+    const float nll_before = a.nll_before && real ? a.nll_before[row * a.ld_before] : 0.0f;
     if (target < 0) {
         float zeros[8];
         fill8(zeros, 0.0f);
         for (int v = threadIdx.x * 8; a.gradient && v < a.vocab; v += XENT_THREADS * 8)
             store8(logits + v, true, 8, zeros);
         if (threadIdx.x == 0) a.sums[row] = make_float2(0.0f, 0.0f);
-        if (threadIdx.x == 0 && a.nll) a.nll[row * a.ld_nll] = 0.0f;
+        if (threadIdx.x == 0 && a.nll) a.nll[row * a.ld_nll] = nll_before;
         return;
     }
     softmax_part p = {-INFINITY, 0.0f, 0.0f};
@@ -104,7 +115,7 @@ template <class T> __global__ void __launch_bounds__(XENT_THREADS) loss_kernel(l
     if (threadIdx.x == 0) {
         const float smooth = (float)a.vocab * lse - p.total;
         a.sums[row] = make_float2((1.0f - a.eps - a.eps_i) * nll + a.eps_i * smooth, nll);
-        if (a.nll) a.nll[row * a.ld_nll] = nll;
+        if (a.nll) a.nll[row * a.ld_nll] = nll_before + nll;
     }
     if (!a.gradient) return;
     for (int v = threadIdx.x * 8; v < a.vocab; v += XENT_THREADS * 8) {
@@ -120,7 +131,8 @@ template <class T> __global__ void __launch_bounds__(XENT_THREADS) loss_kernel(l
 
 /* The sums over all rows, in order and in double. */
 __global__ void __launch_bounds__(256)
-    total_kernel(const float2 *sums, row_count rows, const fth_cuda_step *step, float *loss) {
+    total_kernel(const float2 *sums, row_count rows, const fth_cuda_step *step, const float *before,
+                 float *loss) {
     __shared__ double shared[2][256];
     const int64_t n = rows_now(step, rows);
     double sum[2] = {0, 0};
@@ -132,7 +144,9 @@ __global__ void __launch_bounds__(256)
             for (int k = 0; k < 2; k++) shared[k][threadIdx.x] += shared[k][threadIdx.x + half];
         __syncthreads();
     }
-    if (threadIdx.x < 2) loss[threadIdx.x] = (float)shared[threadIdx.x][0];
+    if (threadIdx.x < 2)
+        loss[threadIdx.x] =
+            (float)(shared[threadIdx.x][0] + (before ? (double)before[threadIdx.x] : 0.0));
 }
 
 /* The bias as the epilogue wants it: of the logits' type. */
@@ -209,6 +223,7 @@ const int32_t *targets_of(const fth_cuda_batch *b, fth_extent extent) {
 template <class T> fth_err run(const fth_cuda_call *c) {
     const fth_tensor *x = in_of(c, XENT_X), *w = in_of(c, XENT_W);
     const fth_tensor *nll = out_of(c, XENT_NLL), *loss = out_of(c, XENT_LOSS);
+    const fth_tensor *before = in_of(c, XENT_BEFORE), *nll_before = in_of(c, XENT_NLL_BEFORE);
     const int64_t vocab = w->rows, chunk = chunk_of(x->rows, vocab, sizeof(T));
     const double eps = c->op->u.xent.smoothing;
     loss_args<T> a = {};
@@ -216,6 +231,7 @@ template <class T> fth_err run(const fth_cuda_call *c) {
     a.pitch = pitch_of(vocab);
     a.vocab = (int)vocab;
     a.targets = targets_of(c->batch, x->extent);
+    a.cut = c->op->u.xent.cut;
     a.eps = (float)eps;
     a.eps_i = vocab > 1 ? (float)(eps / (double)(vocab - 1)) : 0.0f;
     a.gradient = out_of(c, XENT_DX) || out_of(c, XENT_DW) || out_of(c, XENT_DB);
@@ -223,6 +239,8 @@ template <class T> fth_err run(const fth_cuda_call *c) {
     char *parts = (char *)c->scratch + parts_at(chunk, x->rows, vocab, sizeof(T));
     a.nll = nll ? (float *)nll->data : nullptr;
     a.ld_nll = nll ? nll->ld : 0;
+    a.nll_before = nll_before ? (const float *)nll_before->data : nullptr;
+    a.ld_before = nll_before ? nll_before->ld : 0;
     a.rows = rows_of(x);
     a.step = c->step;
     for (a.first = 0; a.first < x->rows; a.first += chunk) {
@@ -233,7 +251,9 @@ template <class T> fth_err run(const fth_cuda_call *c) {
         if (a.gradient) FTH_TRY(sum_bias(c, n, a.logits, parts));
         if (a.gradient) FTH_TRY(spread_gradient(c, a.first, n, a.logits));
     }
-    total_kernel<<<1, 256, 0, c->stream>>>(a.sums, a.rows, c->step, (float *)loss->data);
+    total_kernel<<<1, 256, 0, c->stream>>>(a.sums, a.rows, c->step,
+                                           before ? (const float *)before->data : nullptr,
+                                           (float *)loss->data);
     return fth_cuda_launched();
 }
 } // namespace

@@ -18,7 +18,9 @@ enum { CLASS_TOKEN = -1, MASK_TOKEN = -2 };
 static int64_t shown_at(const fth_exec *ex, const fth_op *op, int64_t sentence, int64_t position,
                         bool masks, int64_t *patch) {
     const int64_t k = position - op->u.patches.cls;
-    *patch = k < 0 ? -1 : ex->batch.input.offsets[sentence] + k;
+    const int32_t *offsets =
+        op->u.patches.cls ? ex->batch.input.offsets : ex->batch.side[op->u.patches.side].offsets;
+    *patch = k < 0 ? -1 : offsets[sentence] + k; /* without class tokens rows stand for rows */
     if (k < 0) return CLASS_TOKEN;
     return masks && ex->batch.input.masked && ex->batch.input.masked[*patch] ? MASK_TOKEN : *patch;
 }
@@ -28,7 +30,7 @@ fth_err fth_ref_patches(fth_exec *ex, const fth_op *op) {
     const fth_tensor *positions = fth_arg(ex, op->in[PATCHES_POS]);
     const fth_tensor *cls = fth_arg(ex, op->in[PATCHES_CLS]);
     const fth_tensor *mask = fth_arg(ex, op->in[PATCHES_MASK]);
-    const int32_t *offsets = ex->batch.side[FTH_SRC].offsets;
+    const int32_t *offsets = ex->batch.side[op->u.patches.side].offsets;
     for (int64_t s = 0; s < ex->batch.n_sent; s++)
         for (int64_t row = offsets[s]; row < offsets[s + 1]; row++) {
             const int64_t position = row - offsets[s];
@@ -51,7 +53,7 @@ fth_err fth_ref_patches_bwd(fth_exec *ex, const fth_op *op) {
     const fth_tensor *dpositions = fth_arg(ex, op->out[PATCHES_BWD_DPOS]);
     const fth_tensor *dcls = fth_arg(ex, op->out[PATCHES_BWD_DCLS]);
     const fth_tensor *dmask = fth_arg(ex, op->out[PATCHES_BWD_DMASK]);
-    const int32_t *offsets = ex->batch.side[FTH_SRC].offsets;
+    const int32_t *offsets = ex->batch.side[op->u.patches.side].offsets;
     for (int64_t s = 0; s < ex->batch.n_sent; s++)
         for (int64_t row = offsets[s]; row < offsets[s + 1]; row++) {
             const int64_t position = row - offsets[s];

@@ -49,17 +49,21 @@ fth_err fth_ref_xent(fth_exec *ex, const fth_op *op) {
     const int32_t *targets = fth_targets_of(&ex->batch, x->extent);
     const int64_t vocab = w->rows;
     const double eps = op->u.xent.smoothing, eps_i = vocab > 1 ? eps / (double)(vocab - 1) : 0;
-    double loss_sum = 0, nll_sum = 0, *p = ex->scratch; /* [V] */
+    const fth_tensor *before = fth_arg(ex, op->in[XENT_BEFORE]);
+    const fth_tensor *before_nll = fth_arg(ex, op->in[XENT_NLL_BEFORE]);
+    double loss_sum = before ? fth_ref_get(before, 0, 0) : 0;
+    double nll_sum = before ? fth_ref_get(before, 0, 1) : 0, *p = ex->scratch; /* [V] */
     for (int64_t row = 0; row < fth_rows_now(ex, x); row++) {
-        const int32_t target = targets ? targets[row] : -1;
-        if (nll) fth_ref_put(nll, row, 0, 0);
+        const int32_t target = fth_target_cut(&op->u.xent.cut, targets ? targets[row] : -1);
+        const double nll_before = before_nll ? fth_ref_get(before_nll, row, 0) : 0;
+        if (nll) fth_ref_put(nll, row, 0, nll_before);
         for (int32_t c = 0; dx && c < x->width; c++) fth_ref_put(dx, row, c, 0);
         if (target < 0) continue;
         double total, own, lse = softmax(x, w, b, row, target, p, &total, &own);
         const double row_nll = lse - own, smooth = (double)vocab * lse - total;
         loss_sum += (1 - eps - eps_i) * row_nll + eps_i * smooth;
         nll_sum += row_nll;
-        if (nll) fth_ref_put(nll, row, 0, row_nll);
+        if (nll) fth_ref_put(nll, row, 0, nll_before + row_nll);
         for (int64_t v = 0; v < vocab; v++)
             p[v] = (p[v] - (v == target ? 1 - eps : eps_i)) * ex->step.loss_scale;
         if (dx || dw || db) row_gradients(ex, op, row, p);

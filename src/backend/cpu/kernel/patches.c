@@ -24,7 +24,7 @@ typedef struct shown {
 } shown;
 
 static shown shown_in(const fth_exec *ex, const fth_op *op, int64_t row, bool masks) {
-    const fth_packed_side *side = &ex->batch.side[FTH_SRC];
+    const fth_packed_side *side = &ex->batch.side[op->u.patches.side];
     const int32_t *masked = ex->batch.input.masked;
     shown s = {.patch = -1, .position = side->pos[row]};
     if (op->u.patches.cls && s.position == 0) return s;

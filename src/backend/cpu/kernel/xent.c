@@ -118,6 +118,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
                        int64_t first, int64_t n) {
     const int32_t *targets = fth_targets_of(&ex->batch, fth_arg(ex, op->in[XENT_X])->extent);
     const full_rows nll = full_of(ex, op->out[XENT_NLL]);
+    const full_rows nll_before = full_of(ex, op->in[XENT_NLL_BEFORE]);
     const bool train = rows_of(ex, op->out[XENT_DX]).data || full_of(ex, op->out[XENT_DW]).data;
     const int64_t vocab = fth_arg(ex, op->in[XENT_W])->rows;
     const double eps = op->u.xent.smoothing;
@@ -130,7 +131,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
     const fth_cpu_share mine = fth_team_share(team, n, 1);
     for (int64_t i = mine.begin; i < mine.end; i++) {
         float *z = (float *)(void *)(scratch + l->logits) + i * l->ld;
-        const int32_t target = targets ? targets[first + i] : -1;
+        const int32_t target = fth_target_cut(&op->u.xent.cut, targets ? targets[first + i] : -1);
         float row_nll = 0;
         if (target >= 0) {
             const float norm = row_loss(&q, z, target, sum, &row_nll);
@@ -138,6 +139,7 @@ static void chunk_rows(const fth_exec *ex, const fth_op *op, const fth_team *tea
         } else if (train) {
             memset(z, 0, sizeof(real) * (size_t)vocab);
         }
+        if (nll_before.data) row_nll += nll_before.data[(first + i) * nll_before.ld];
         if (nll.data) nll.data[(first + i) * nll.ld] = row_nll;
     }
 }
@@ -220,7 +222,8 @@ FTH_PART(xent) {
     fth_team_wait(team);
     float *loss = vector_of(ex, op->out[XENT_LOSS]);
     if (team->thread != 0 || !loss) return;
-    losses whole = {0};
+    const float *before = vector_of(ex, op->in[XENT_BEFORE]);
+    losses whole = {.loss = before ? (double)before[0] : 0, .nll = before ? (double)before[1] : 0};
     for (int t = 0; t < team->n_threads; t++) {
         whole.loss += sums[t].loss;
         whole.nll += sums[t].nll;
