@@ -52,6 +52,9 @@ static fth_err check_method(const fth_factor *f, const char *id) {
 /* An option of a method with one of its values, by the rules of the method. */
 static fth_err check_method_option(const fth_factor *f, const char *value) {
     fth_model_options o = {.arch = "encdec",
+                           .head = "auto",
+                           .pool = "first",
+                           .adaptive_cutoffs = "",
                            .method = f->method,
                            .share = "all",
                            .activation = "relu",
