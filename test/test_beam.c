@@ -1,6 +1,6 @@
 /* links: modelcase run decode */
-/* Beam search against one that is written down plainly: no cache, no list of the device, all sentences alone, every
- * hypothesis by a forward over all of its tokens. */
+/* Beam search against one that is written down plainly: no cache, no list of the device, all
+ * sentences alone, every hypothesis by a forward over all of its tokens. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

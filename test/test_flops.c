@@ -10,8 +10,8 @@
 #include "graph/flops.h"
 #include "model_case.h"
 
-/* Of each product 2 operations a weight and row forward, and twice that backward; of attention 2 products of the width for
- * each pair of positions of a sentence forward, and 5 backward. */
+/* Of each product 2 operations a weight and row forward, and twice that backward; of attention 2
+ * products of the width for each pair of positions of a sentence forward, and 5 backward. */
 static void those_of_a_decoder(void **state) {
     (void)state;
     fth_config c = model_case_config("postln", FTH_DEC);

@@ -1,6 +1,6 @@
 /* links: train */
-/* Heads and fronts as parts of training: the same gradients under a small memory budget, in micro-batches
- * with dropout, and for batches without a target; every head learns a batch. */
+/* Heads and fronts as parts of training: the same gradients under a small memory budget, in
+ * micro-batches with dropout, and for batches without a target; every head learns a batch. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -387,7 +387,8 @@ static void sums_of_squares(void **state) {
     dev->backend->close(dev);
 }
 
-/* Sums in a fixed order have the bits of the processor's, and pieces of squares are sums of their own. */
+/* Sums in a fixed order have the bits of the processor's, and pieces of squares are sums of their
+ * own. */
 static void sums_in_order(void **state) {
     (void)state;
     enum { ADDENDS = 5, STRIDE = 1024, MOST = 1003, PIECE = 64 };

@@ -1,5 +1,6 @@
 /* links: train */
-/* The learning rate of an update, by hand, for every schedule: before, at and after the end of the warm-up. */
+/* The learning rate of an update, by hand, for every schedule: before, at and after the end of the
+ * warm-up. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* links: device */
-/* The sum of gradients in a fixed order, on each device: the bits of adding one after the other, whatever the threads,
- * and within the bound of that against exact arithmetic, for a million gradients made to cancel. */
+/* The sum of gradients in a fixed order, on each device: the bits of adding one after the other,
+ * whatever the threads, and within the bound of that against exact arithmetic, for a million
+ * gradients made to cancel. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,8 @@
 
 enum { MANY = 8, N = 1000003 }; /* addends; elements: nothing divides it */
 
-/* Addends of all sizes that cancel: the second half is the first with other signs, but for the last bits. */
+/* Addends of all sizes that cancel: the second half is the first with other signs, but for the last
+ * bits. */
 static void fill(float *x) {
     fth_rng r;
     fth_rng_init(&r, 11, 3);

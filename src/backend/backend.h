@@ -27,8 +27,8 @@ typedef struct fth_device {
     int threads;
     /* What the classes of values mean here. */
     fth_dtype real, full;
-    /* Not 0: a run of a program ends between two operations with FTH_STOPPED, as long as it has not changed
-     * parameters. NULL: nobody asks. On the host only; a GPU runs its whole list. */
+    /* Not 0: a run of a program ends between two operations with FTH_STOPPED, as long as it has not
+     * changed parameters. NULL: nobody asks. On the host only; a GPU runs its whole list. */
     const volatile sig_atomic_t *stop;
 } fth_device;
 
@@ -84,7 +84,8 @@ static inline int64_t fth_rows_now(const fth_exec *ex, const fth_tensor *t) {
     return t->extent == FTH_ROWS_FIXED ? t->rows : ex->rows[t->extent];
 }
 
-/* The targets of the rows of an extent: of tokens, sentences, or picked rows; NULL: there are none. */
+/* The targets of the rows of an extent: of tokens, sentences, or picked rows; NULL: there are
+ * none. */
 static inline const int32_t *fth_targets_of(const fth_batch *b, fth_extent extent) {
     return extent == FTH_ROWS_SENTENCES ? b->labels
            : extent == FTH_ROWS_PICKED  ? b->picked_ids
@@ -156,18 +157,19 @@ struct fth_backend {
     fth_err (*run)(fth_exec *ex);
     /* By how many operations its run may let those that run aside (plan.h) end late. */
     int32_t lag;
-    /* How many elements updates inside of a program (inline_update.h) should come in at least: where a kernel
-     * takes as long to start as to update a small matrix. 0: one matrix at a time. */
+    /* How many elements updates inside of a program (inline_update.h) should come in at least:
+     * where a kernel takes as long to start as to update a small matrix. 0: one matrix at a
+     * time. */
     int64_t update_together;
-    /* Outputs of layer norms are made again for the backward in any case: where that takes no longer
-     * than writing and reading them. */
+    /* Outputs of layer norms are made again for the backward in any case: where that takes no
+     * longer than writing and reading them. */
     bool recompute_norms;
-    /* A training keeps no copy of the weights in the type of activations: kernels take the parameters
-     * themselves and round them. */
+    /* A training keeps no copy of the weights in the type of activations: kernels take the
+     * parameters themselves and round them. */
     bool rounds_weights;
     /* Joins write down which elements their dropout has kept, for the backward to read (JOIN_KEPT):
-     * where a bit of memory costs less than drawing twice. false: the operand does not exist for its
-     * kernels. */
+     * where a bit of memory costs less than drawing twice. false: the operand does not exist for
+     * its kernels. */
     bool keep_bits;
     /* Joins make the products that they read: the plan keeps the operands for them (plan.h). */
     bool joined;
@@ -178,12 +180,12 @@ struct fth_backend {
     fth_err (*quantize)(fth_device *dev);
     /* Over flat arenas: sum of squares (in double), Adam, and master -> weights. */
     fth_err (*sum_squares)(fth_device *dev, const void *full, int64_t n, double *out);
-    /* The same by pieces of so many elements: out [n / piece, rounded up], each a sum of its own, so that
-     * it does not depend on who has the other pieces. */
+    /* The same by pieces of so many elements: out [n / piece, rounded up], each a sum of its own,
+     * so that it does not depend on who has the other pieces. */
     fth_err (*square_sums)(fth_device *dev, const void *full, int64_t n, int64_t piece,
                            double *out);
-    /* Adds `many` addends [n], `stride` elements apart, one after the other; to [n] is their first when
-     * it is not `fresh`. */
+    /* Adds `many` addends [n], `stride` elements apart, one after the other; to [n] is their first
+     * when it is not `fresh`. */
     fth_err (*add_up)(fth_device *dev, void *to, const fth_addends *from, int64_t n);
     fth_err (*adam)(fth_device *dev, const fth_arenas *a, const fth_adam *args);
     fth_err (*refresh_weights)(fth_device *dev, const fth_arenas *a);

@@ -1,4 +1,5 @@
-/* stream.h: where a GPU queues its work, for libraries that queue theirs there (ranks/exchange_nccl.c). */
+/* stream.h: where a GPU queues its work, for libraries that queue theirs there
+ * (ranks/exchange_nccl.c). */
 #ifndef FTH_BACKEND_STREAM_H
 #define FTH_BACKEND_STREAM_H
 

@@ -1,6 +1,6 @@
-/* top_words.h: one row of numbers, one for each word of a vocabulary. Generation looks at all of them in
- * every step, so the same vectors are compiled for each instruction set; the results have the same
- * bits on all of them. */
+/* top_words.h: one row of numbers, one for each word of a vocabulary. Generation looks at all of
+ * them in every step, so the same vectors are compiled for each instruction set; the results have
+ * the same bits on all of them. */
 #ifndef FTH_BACKEND_TOP_WORDS_H
 #define FTH_BACKEND_TOP_WORDS_H
 

@@ -1,3 +1,5 @@
+/* launcher.c: looks for the variables of Open MPI, of MPICH and its kin, and of whatever speaks
+ * PMIx. */
 #include "base/launcher.h"
 
 #include <stddef.h>

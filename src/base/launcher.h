@@ -1,4 +1,5 @@
-/* launcher.h: what mpirun, srun and the like say to a process that they start, by its environment. */
+/* launcher.h: what mpirun, srun and the like say to a process that they start, by its
+ * environment. */
 #ifndef FTH_BASE_LAUNCHER_H
 #define FTH_BASE_LAUNCHER_H
 

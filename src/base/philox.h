@@ -1,16 +1,16 @@
 /* philox.h: random numbers that are counted, not drawn.
  *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) turns a key and
- * a counter into four random words without any state: any number can be made again at any time, in
- * any order, on any number of threads. fth_rng walks along one stream of such blocks for code that
- * wants one number after the other. */
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) turns a key
+ * and a counter into four random words without any state: any number can be made again at any time,
+ * in any order, on any number of threads. fth_rng walks along one stream of such blocks for code
+ * that wants one number after the other. */
 #ifndef FTH_BASE_PHILOX_H
 #define FTH_BASE_PHILOX_H
 
 #include <stdint.h>
 
-/* One block: out = Philox4x32(counter) under key (low word first), by so many rounds. From seven on no test
- * of the authors tells it from chance. */
+/* One block: out = Philox4x32(counter) under key (low word first), by so many rounds. From seven on
+ * no test of the authors tells it from chance. */
 static inline void fth_philox_by(int rounds, uint64_t key, const uint32_t counter[4],
                                  uint32_t out[4]) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);

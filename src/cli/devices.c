@@ -1,3 +1,5 @@
+/* devices.c: reads the list and leaves a rank only the GPU that is its own
+ * (CUDA_VISIBLE_DEVICES). */
 #include "cli/devices.h"
 
 #include <stdbool.h>

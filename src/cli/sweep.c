@@ -113,8 +113,8 @@ static fth_err refused(const sweep *s, const char *text, int status) {
     return fth_fail(FTH_BAD_INPUT, "%s: %.*s", where_of(s, text), (int)strcspn(text, "\n"), text);
 }
 
-/* `train --dump-config` reads the options of a run as train will read them; its answer goes to a file in memory, of
- * which nothing can be left. */
+/* `train --dump-config` reads the options of a run as train will read them; its answer goes to a
+ * file in memory, of which nothing can be left. */
 static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
     char name[64], *text = NULL;
     int fd = memfd_create("options", MFD_CLOEXEC), status = 0;

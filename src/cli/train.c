@@ -64,8 +64,8 @@ static fth_err settle_update_freq(fth_run_options *o, fth_ranks *ranks) {
     return FTH_OK;
 }
 
-/* --ranks and --devices where nobody has started them: this process becomes their launcher. Where somebody has, the
- * numbers must be the same. */
+/* --ranks and --devices where nobody has started them: this process becomes their launcher. Where
+ * somebody has, the numbers must be the same. */
 static fth_err start_ranks(fth_run_options *o, int argc, char **argv) {
     int devices = 0;
     FTH_TRY(fth_devices_count(o->train.devices, &devices));

@@ -80,8 +80,8 @@ typedef struct fth_step {
     double loss_scale;            /* 1 / target tokens of the whole update */
     /* By extent: rows of this update in earlier micro-batches; first those of fth_side. */
     int64_t row_base[FTH_ROW_EXTENTS];
-    /* For updates inside of the graph (inline_update.h): Adam without ranges or clipping (update 0: nothing
-     * is updated), and what multiplies its rate, by fth_role. */
+    /* For updates inside of the graph (inline_update.h): Adam without ranges or clipping (update 0:
+     * nothing is updated), and what multiplies its rate, by fth_role. */
     fth_adam adam;
     float rate[FTH_STEP_RATES];
 } fth_step;

@@ -1,3 +1,4 @@
+/* exchange.c: chooses NCCL where all ranks have it, else the way through the host. */
 #include "ranks/exchange.h"
 
 #include "backend/stream.h"

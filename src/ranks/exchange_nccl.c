@@ -1,5 +1,6 @@
-/* exchange_nccl.c: exchange.h by NCCL, between GPUs, on the stream of the device: nothing here waits. Parts of an
- * arena go all-to-all by send and receive, and a kernel adds them in the order of the ranks. */
+/* exchange_nccl.c: exchange.h by NCCL, between GPUs, on the stream of the device: nothing here
+ * waits. Parts of an arena go all-to-all by send and receive, and a kernel adds them in the order
+ * of the ranks. */
 #include <stdlib.h>
 
 #include "backend/stream.h"

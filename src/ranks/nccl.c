@@ -1,3 +1,4 @@
+/* nccl.c: opens libnccl by dlopen and finds each function by its name. */
 #include "ranks/nccl.h"
 
 #include <dlfcn.h>

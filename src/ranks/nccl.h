@@ -1,5 +1,6 @@
-/* nccl.h: NCCL's functions, found in the library when the program runs: one program serves machines with and without
- * it. Types and numbers are those of NCCL 2's interface, which its versions keep. */
+/* nccl.h: NCCL's functions, found in the library when the program runs: one program serves machines
+ * with and without it. Types and numbers are those of NCCL 2's interface, which its versions
+ * keep. */
 #ifndef FTH_RANKS_NCCL_H
 #define FTH_RANKS_NCCL_H
 

@@ -14,8 +14,8 @@
 
 typedef struct fth_ranks fth_ranks;
 
-/* Joins the others. timeout: seconds after which a rank that is silent is lost. *out is NULL for a process that is
- * alone. */
+/* Joins the others. timeout: seconds after which a rank that is silent is lost. *out is NULL for a
+ * process that is alone. */
 fth_err fth_ranks_open(double timeout, fth_ranks **out);
 /* err: how this rank ends. When it is an error that the others cannot know of, they are told of it
  * and end too. */

@@ -56,8 +56,8 @@ typedef struct line {
     int key_length, value_length;
 } line;
 
-/* The next line "key: value" or "# key: not set", and the text after it; false: there is none. Others are
- * comments. */
+/* The next line "key: value" or "# key: not set", and the text after it; false: there is none.
+ * Others are comments. */
 static bool next_line(const char **text, line *out) {
     while (**text) {
         const char *begin = *text, *end = begin + strcspn(begin, "\n");

@@ -104,8 +104,9 @@ fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const
     return FTH_OK;
 }
 
-/* Pictures are all of one size. Of text cut into blocks, of which the last of a text alone is shorter, the
- * share of every block may be rounded up; whole words can be longer than what was left to choose. */
+/* Pictures are all of one size. Of text cut into blocks, of which the last of a text alone is
+ * shorter, the share of every block may be rounded up; whole words can be longer than what was left
+ * to choose. */
 void fth_run_encoder_room(const fth_run_items *items, const fth_config *c, int64_t block,
                           fth_trainer_spec *size) {
     const int64_t rows = size->src_tokens, patches = fth_config_patches(c);

@@ -8,8 +8,8 @@
  * head was asked for. FTH_USAGE where the data cannot feed the head. */
 fth_err fth_run_encoder_config(const fth_run_spec *spec, const fth_dataset *data, fth_config *c);
 
-/* What lists for fronts and heads a batch can hold at most: a GPU's products are as large as that. `block` is the
- * length of the blocks that text is cut into; 0: sentences. */
+/* What lists for fronts and heads a batch can hold at most: a GPU's products are as large as that.
+ * `block` is the length of the blocks that text is cut into; 0: sentences. */
 void fth_run_encoder_room(const fth_run_items *items, const fth_config *c, int64_t block,
                           fth_trainer_spec *size);
 

@@ -104,7 +104,8 @@ static char *sum_place(char *text, size_t length) {
 
 static const char unset[] = "not set";
 
-/* Puts a line "key: value", or "# key: not set", into the object; others are comments. Not 0: no memory. */
+/* Puts a line "key: value", or "# key: not set", into the object; others are comments. Not 0: no
+ * memory. */
 static int put_option(json_t *object, const char *line, size_t length) {
     const int comment = length > 2 && line[0] == '#';
     const char *key = comment ? line + 2 : line, *end = line + length;

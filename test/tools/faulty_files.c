@@ -6,8 +6,8 @@
  *   eio     it fails, as on a broken disk
  *   short   a write puts down half of its bytes, and the next one fails as on a full disk; others are not touched
  *
- * FAULT_COUNT names a file that gets the number of operations when the program ends. Standard files, pipes and devices are
- * not counted, nor is what programs do that it starts. */
+ * FAULT_COUNT names a file that gets the number of operations when the program ends. Standard
+ * files, pipes and devices are not counted, nor is what programs do that it starts. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -57,17 +57,18 @@ typedef struct fth_cpu_choice {
     const fth_cpu_pairs_path *parts; /* the same for floats, on tiles */
 } fth_cpu_choice;
 
-/* The best instruction set of this machine, or the one that name asks for (NULL: the best): "plain",
- * "avx2", "avx512"; "avx512-bf16" and "amx" are avx512 with that unit; for tests, "plain-bf16",
- * "plain-amx", "avx512-plain-bf16" and "avx512-plain-amx" have the units' twins in C. The best does not
- * have vectors of pairs where floats are multiplied faster. Fails when the machine does not have what is
- * asked for. */
+/* The best instruction set of this machine, or the one that name asks for (NULL: the best):
+ * "plain", "avx2", "avx512"; "avx512-bf16" and "amx" are avx512 with that unit; for tests,
+ * "plain-bf16", "plain-amx", "avx512-plain-bf16" and "avx512-plain-amx" have the units' twins in C.
+ * The best does not have vectors of pairs where floats are multiplied faster. Fails when the
+ * machine does not have what is asked for. */
 fth_err fth_cpu_choose(const char *name, fth_precision precision, fth_cpu_choice *out);
 
 /* Opens a device with a chosen instruction set (tests, benches). */
 fth_err fth_cpu_open_isa(const char *isa, fth_precision precision, int threads, fth_device **out);
 
-/* Memory (device_memory.c): see backend.h. Pages are touched first by the threads that will use them. */
+/* Memory (device_memory.c): see backend.h. Pages are touched first by the threads that will use
+ * them. */
 fth_err fth_cpu_alloc(fth_device *dev, int64_t bytes, void **out);
 void fth_cpu_release(fth_device *dev, void *data);
 fth_err fth_cpu_copy(fth_device *dev, void *to, const void *from, int64_t bytes);

@@ -1,5 +1,5 @@
-/* pool.h: the threads of a device. They are started once and sleep between runs, so that two devices
- * in a process do not meet, and a process that waits for something else burns no core. */
+/* pool.h: the threads of a device. They are started once and sleep between runs, so that two
+ * devices in a process do not meet, and a process that waits for something else burns no core. */
 #ifndef FTH_BACKEND_CPU_POOL_H
 #define FTH_BACKEND_CPU_POOL_H
 

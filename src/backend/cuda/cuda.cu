@@ -45,7 +45,8 @@ static fth_cuda *gpu_of(fth_device *dev) {
 
 /* ---- opening ---- */
 
-/* The first GPU, or why it cannot be used; processes that a launcher has started here take them in turn. */
+/* The first GPU, or why it cannot be used; processes that a launcher has started here take them in
+ * turn. */
 static fth_err find_gpu(cudaDeviceProp *props) {
     int count = 0;
     const cudaError_t err = cudaGetDeviceCount(&count);

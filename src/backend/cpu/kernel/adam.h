@@ -6,8 +6,8 @@
 #include "backend/cpu/kernel/kernel.h"
 #include "backend/cpu/kernel/vec.h"
 
-/* Elements that go through at a time: few enough for all threads to have some of a small matrix, and
- * for the five arrays to stay in the first-level cache. */
+/* Elements that go through at a time: few enough for all threads to have some of a small matrix,
+ * and for the five arrays to stay in the first-level cache. */
 enum { ADAM_STRETCH = 1024 };
 
 /* What a stretch consists of. w: the copy in the type of activations, NULL where the parameters
@@ -38,9 +38,9 @@ static inline adam_numbers adam_numbers_of(const fth_adam *args, double lr) {
 }
 
 #if defined(__AVX512F__)
-/* x / (sqrt(v) + eps) without the divider, which made an update take twice as long on a Sapphire Rapids:
- * estimates of 14 bits, each made better by a Newton step; off by 2.5 units of the last place at most. v is
- * brought to where its root has an inverse; a NaN stays one. */
+/* x / (sqrt(v) + eps) without the divider, which made an update take twice as long on a Sapphire
+ * Rapids: estimates of 14 bits, each made better by a Newton step; off by 2.5 units of the last
+ * place at most. v is brought to where its root has an inverse; a NaN stays one. */
 inline_ vf over_root(vf x, vf v, vf eps) {
     const vf half = v_set(0.5f), kept = v_min(v_set(0x1p127f), v_max(v_set(0x1p-126f), v));
     const vf y = _mm512_rsqrt14_ps(kept), root = v_mul(kept, y), rest = v_mul(half, y);

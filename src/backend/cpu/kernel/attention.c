@@ -1,6 +1,7 @@
-/* attention.c: o = D(softmax((q k^T scale + carried) / divisor + mask)) v by sentence and head. Blocks
- * of query rows against all keys of their sentence: 4 L^2 d operations per sentence, scores of one
- * block only, a lane for each query. Bound by multiply-add and exp; a small part of a model unless sentences are long. */
+/* attention.c: o = D(softmax((q k^T scale + carried) / divisor + mask)) v by sentence and head.
+ * Blocks of query rows against all keys of their sentence: 4 L^2 d operations per sentence, scores
+ * of one block only, a lane for each query. Bound by multiply-add and exp; a small part of a model
+ * unless sentences are long. */
 #include "backend/cpu/kernel/attention.h"
 
 /* A thread's buffers for sentences up to a number of keys. */
@@ -37,8 +38,8 @@ FTH_SCRATCH(attention) {
     return threads_scratch_bytes(dev, thread_floats(keys, width, op->u.attention.heads));
 }
 
-/* Carried scores of one query, `step` floats from key to key: s becomes scale s + those of the layer
- * below, which is kept for the layer above; keys that causality hides get 0. */
+/* Carried scores of one query, `step` floats from key to key: s becomes scale s + those of the
+ * layer below, which is kept for the layer above; keys that causality hides get 0. */
 static void carry_scores(const fth_exec *ex, const fth_op *op, const task *t, int64_t query,
                          float *s, int64_t step) {
     const fth_tensor *prev = fth_arg(ex, op->in[ATT_PREV]);
@@ -129,8 +130,8 @@ static void query_block(const fth_exec *ex, const fth_op *op, const task *t, con
 /* ---- few queries ---- */
 
 /* Queries of a sentence that are too few for lanes of their own: a step of generation has one for
- * each hypothesis. Where a backward follows, scores are by columns all the same, as it makes them, so that
- * both have the same probabilities. */
+ * each hypothesis. Where a backward follows, scores are by columns all the same, as it makes them,
+ * so that both have the same probabilities. */
 enum { FEW_QUERIES = 4 };
 
 /* Makes exponentials of a row of scores times `by`, 0 for the keys from seen to n, n whole vectors;

@@ -1,6 +1,6 @@
 /* attention.h: what both directions of attention share: the (sentence, head) pairs of a batch as
- * tasks, and a head's rows as factors of products: as floats, padded to whole vectors, or, where a unit
- * multiplies vectors of them, as pairs of bf16 numbers. */
+ * tasks, and a head's rows as factors of products: as floats, padded to whole vectors, or, where a
+ * unit multiplies vectors of them, as pairs of bf16 numbers. */
 #ifndef FTH_BACKEND_CPU_KERNEL_ATTENTION_H
 #define FTH_BACKEND_CPU_KERNEL_ATTENTION_H
 
@@ -89,8 +89,8 @@ static inline head_rows rows_of_head(rows from, int64_t first, int64_t n, int32_
     return (head_rows){from.data + first * from.ld + head * width, from.ld, n, width};
 }
 
-/* As floats in whole vectors: where they lie, or copied to buffer [n, whole vectors] and filled up with
- * 0. */
+/* As floats in whole vectors: where they lie, or copied to buffer [n, whole vectors] and filled up
+ * with 0. */
 static inline view head_view(const head_rows *x, float *restrict_ buffer) {
     const int64_t ld = v_round(x->width);
     if (REAL_DTYPE == FTH_F32 && x->width == ld)
@@ -106,8 +106,8 @@ static inline view head_view(const head_rows *x, float *restrict_ buffer) {
 
 /* ---- factors of products ---- */
 
-/* The unit whose pairs products are made of: rows have to be whole vectors of them, or whole tiles. NULL:
- * floats. */
+/* The unit whose pairs products are made of: rows have to be whole vectors of them, or whole tiles.
+ * NULL: floats. */
 static inline const fth_cpu_pairs_path *head_unit(const fth_exec *ex, int32_t width,
                                                   const rows *factors, int n) {
     const fth_cpu_pairs_path *unit = pairs_of(ex);
@@ -127,8 +127,8 @@ static inline view along_rows(const fth_cpu_pairs_path *unit, const head_rows *x
     return (view){(const float *)(const void *)x->data, x->ld / 2};
 }
 
-/* As a factor of sums over them. Pairs: buffer [steps_of, width] gets neighbours, the last row alone
- * with 0, filled up with 0; floats: what along_rows gave serves here too. */
+/* As a factor of sums over them. Pairs: buffer [steps_of, width] gets neighbours, the last row
+ * alone with 0, filled up with 0; floats: what along_rows gave serves here too. */
 static inline view across_rows(const fth_cpu_pairs_path *unit, const head_rows *x, view floats,
                                float *buffer) {
     if (!unit) return floats;
@@ -145,8 +145,8 @@ static inline view across_rows(const fth_cpu_pairs_path *unit, const head_rows *
     return (view){buffer, x->width};
 }
 
-/* Keys or values as the first factor of sums along them: what along_rows gives, on tiles filled up to
- * whole ones. buffer [keys, width] has room for that behind what across_rows may leave there. */
+/* Keys or values as the first factor of sums along them: what along_rows gives, on tiles filled up
+ * to whole ones. buffer [keys, width] has room for that behind what across_rows may leave there. */
 static inline view whole_rows(const fth_cpu_pairs_path *unit, const head_rows *x, float *buffer) {
     enum { TILE = 16 };
     if (!fth_cpu_pairs_on_tiles(unit) || x->n % TILE == 0) return along_rows(unit, x, buffer);
@@ -170,7 +170,8 @@ inline_ void scaled_rows(const int32_t width, const float *restrict_ in, int64_t
     }
 }
 
-/* Floats [n, whole vectors] times scale, or times by[row] where there is a `by`, into a head's columns. */
+/* Floats [n, whole vectors] times scale, or times by[row] where there is a `by`, into a head's
+ * columns. */
 static inline void store_head(rows to, int64_t first, int64_t n, int32_t head, int32_t width,
                               const float *restrict_ from, float scale, const float *by) {
     real *out = to.data + first * to.ld + head * width;
@@ -216,16 +217,16 @@ typedef struct block {
     int64_t first, n, keys;
 } block;
 
-/* How many queries of a sentence of q_len a block gets that begins at `first`: where each sees only what
- * is before it, the first block is a short one, since it wastes half of its scores. */
+/* How many queries of a sentence of q_len a block gets that begins at `first`: where each sees only
+ * what is before it, the first block is a short one, since it wastes half of its scores. */
 static inline int64_t block_size(int64_t first, int64_t q_len, bool causal) {
     const int64_t most = causal && first == 0 ? Q_BLOCK / 2 : Q_BLOCK;
     return q_len - first < most ? q_len - first : most;
 }
 
 /* s = K Q^T, or V dO^T: sums over the width in one order, so that the backward finds the very
- * scores of the forward. q's rows are turned first, to qt [width][Q_BLOCK]; lanes without a query get
- * 0. */
+ * scores of the forward. q's rows are turned first, to qt [width][Q_BLOCK]; lanes without a query
+ * get 0. */
 static inline void score_columns(const fth_cpu_pairs_path *unit, const block *w, view k, view q,
                                  int64_t width, float *qt, float *s) {
     transpose(qt, Q_BLOCK, q, w->n, v_round(steps_of(unit, width)));
@@ -278,8 +279,8 @@ static inline void turn_keys(const block *w, const float *s, float *to, int64_t 
 }
 #endif
 
-/* As a factor of sums over keys, by columns. Pairs: rounded, vectors where it lies, tiles turned in `to`
- * [Q_BLOCK][steps_of], by rows. */
+/* As a factor of sums over keys, by columns. Pairs: rounded, vectors where it lies, tiles turned in
+ * `to` [Q_BLOCK][steps_of], by rows. */
 static inline view sum_keys(const fth_cpu_pairs_path *unit, const block *w, float *s, float *to) {
 #ifdef FTH_REAL_IS_bf16
     const int64_t pairs = unit ? steps_of(unit, w->keys) : 0;
@@ -306,8 +307,8 @@ inline_ vf largest_of_column(const float *s, int64_t keys) {
     return v_max(most, other);
 }
 
-/* e to the power of a score less the largest one, times `by`; of the largest itself exactly 1, so that the
- * gradient of a probability that is 1 cancels to nothing, however large the scores are. */
+/* e to the power of a score less the largest one, times `by`; of the largest itself exactly 1, so
+ * that the gradient of a probability that is 1 cancels to nothing, however large the scores are. */
 inline_ vf exp_below(vf score, vf most, float by) {
     return v_exp(v_mul(v_add(score, -most), v_set(by)));
 }

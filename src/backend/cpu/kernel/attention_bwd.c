@@ -1,6 +1,6 @@
-/* attention_bwd.c: dq, dk, dv of attention. Per block of query rows the probabilities are made again
- * from scores; five products instead of the forward's two. A thread owns a sentence and head, so its sums
- * over queries never meet another's. */
+/* attention_bwd.c: dq, dk, dv of attention. Per block of query rows the probabilities are made
+ * again from scores; five products instead of the forward's two. A thread owns a sentence and head,
+ * so its sums over queries never meet another's. */
 #include "backend/cpu/kernel/attention.h"
 
 /* A thread's buffers for sentences up to a number of keys. */
@@ -54,10 +54,11 @@ static void carry_gradients(const fth_exec *ex, const fth_op *op, const task *t,
         set_element(below, pair + j, t->head, j < seen ? ds[j * Q_BLOCK] : 0.0f);
 }
 
-/* p: scores in, D(P) out; ds: gradients of D(P) in, of the scores out; a query for each lane, scores
- * that are not seen are -inf. factor: dropout's, or NULL. The sum of P dP is taken from these very
- * numbers rather than from dO O, and P from their own sum rather than from a stored log-sum, which floats do not
- * hold well where scores are large: so that it cancels where it must. */
+/* p: scores in, D(P) out; ds: gradients of D(P) in, of the scores out; a query for each lane,
+ * scores that are not seen are -inf. factor: dropout's, or NULL. The sum of P dP is taken from
+ * these very numbers rather than from dO O, and P from their own sum rather than from a stored
+ * log-sum, which floats do not hold well where scores are large: so that it cancels where it
+ * must. */
 static void softmax_bwd_columns(float *restrict_ p, float *restrict_ ds,
                                 const float *restrict_ factor, const block *w, float by,
                                 float divisor) {

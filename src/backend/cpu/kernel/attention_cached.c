@@ -1,7 +1,7 @@
 /* attention_cached.c: attention of one new row per hypothesis over its history. Keys and values are
- * read once from the cache, in blocks, with a running maximum: bound by memory. A thread has whole rows
- * of the cache, all heads of a key at a time, where there are enough hypotheses: neighbours in memory
- * are then read one after the other, and what comes next is asked for. */
+ * read once from the cache, in blocks, with a running maximum: bound by memory. A thread has whole
+ * rows of the cache, all heads of a key at a time, where there are enough hypotheses: neighbours in
+ * memory are then read one after the other, and what comes next is asked for. */
 #include "backend/cpu/kernel/attention.h"
 
 enum {
@@ -96,7 +96,8 @@ static void block_scores(const fth_exec *ex, const fth_op *op, const hypothesis 
         }
 }
 
-/* Exponentials of a block's scores for one head; what was summed so far shrinks to the new maximum. */
+/* Exponentials of a block's scores for one head; what was summed so far shrinks to the new
+ * maximum. */
 static void exponentials(const hypothesis *y, int32_t head, int32_t n, bool is_first) {
     float *s = y->s + head * BLOCK, *o = y->o + head * y->width;
     for (int64_t j = n; j < v_round(n) || j % AT_ONCE; j++) s[j] = -INFINITY;

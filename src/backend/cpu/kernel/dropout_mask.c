@@ -1,6 +1,6 @@
-/* dropout_mask.c: which elements survive (graph/dropout.h), as factors. Seven rounds of two products
- * per 8 elements; AVX-512 makes 8 blocks at a time in 64-bit lanes, whose upper halves may hold
- * anything: the products read the lower halves only. About half a cycle per element. */
+/* dropout_mask.c: which elements survive (graph/dropout.h), as factors. Seven rounds of two
+ * products per 8 elements; AVX-512 makes 8 blocks at a time in 64-bit lanes, whose upper halves may
+ * hold anything: the products read the lower halves only. About half a cycle per element. */
 #include "backend/cpu/kernel/kernel.h"
 
 #include "backend/cpu/kernel/vec.h"

@@ -60,7 +60,7 @@ FTH_PART(embed) {
             const uint16_t *place = (const uint16_t *)pos->data + p * pos->ld;
 #pragma omp simd
             for (int32_t i = 0; i < width; i++)
-                out[i] = to_real(factor[i] * (scale * word[i] + bf16_to_float(place[i])));
+                out[i] = to_real(factor[i] * (scale * word[i] + fth_float_of_bf16(place[i])));
         }
     }
 }

@@ -1,6 +1,6 @@
 /* gauge.c: the operations that look at values. gauge reads each value once, bound by memory or the
- * cache that still holds it; gauge_positions reads its value twice; gauge_entropy makes the scores of
- * at most FTH_GAUGE_QUERIES query rows again.
+ * cache that still holds it; gauge_positions reads its value twice; gauge_entropy makes the scores
+ * of at most FTH_GAUGE_QUERIES query rows again.
  *
  * Several of them follow one another and none reads what another writes: each is done by a single
  * thread, and threads wait for each other only behind the last one (cpu.c). */
@@ -21,8 +21,8 @@ static void put_sums(const fth_exec *ex, const fth_op *op, double first, double 
 
 /* ---- gauge ---- */
 
-/* Squares of floats vanish below 1e-19 and overflow above 1.8e19, and gradients that fade on their way down a
- * deep stack go far below: such rows are added up in double. */
+/* Squares of floats vanish below 1e-19 and overflow above 1.8e19, and gradients that fade on their
+ * way down a deep stack go far below: such rows are added up in double. */
 static double square_of(const real *x, int32_t n) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)

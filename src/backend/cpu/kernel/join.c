@@ -1,6 +1,6 @@
 /* join.c: join, norm, join_norm: z = r x + a D(f) + c e, y = LN(z). One pass per row, the row stays
- * in the first-level cache: reads 2n (3n with e), writes 2n + 2 per row; bound by memory, and by the
- * dropout draws where there are any. */
+ * in the first-level cache: reads 2n (3n with e), writes 2n + 2 per row; bound by memory, and by
+ * the dropout draws where there are any. */
 #include "backend/cpu/kernel/kernel.h"
 
 #include "backend/cpu/kernel/vec.h"
@@ -92,9 +92,9 @@ static bool is_plain(const join *j) {
            j->width % VW == 0;
 }
 
-/* ---- rows ----
- * Four at a time, so that their sums and what follows from them take as long as one row's. `width` is
- * j->width; thin rows get it as a constant, and then z never leaves the registers. */
+/* ---- rows ---- Four at a time, so that their sums and what follows from them take as long as one
+ * row's. `width` is j->width; thin rows get it as a constant, and then z never leaves the
+ * registers. */
 
 /* z in one pass. factor: [d] or NULL; what is kept of z is what the norm sees. */
 inline_ void plain_sum(const int32_t width, const join *j, int64_t row, const float *factor,

@@ -1,6 +1,6 @@
-/* patches.c: the rows of numbers that the batch brings, and rows of the source from rows of patches:
- * y = D(row + P[position]), where the row is a patch's, the class token in a sentence's first row, or the
- * mask token where the patch is hidden; and their gradients. Bound by memory. */
+/* patches.c: the rows of numbers that the batch brings, and rows of the source from rows of
+ * patches: y = D(row + P[position]), where the row is a patch's, the class token in a sentence's
+ * first row, or the mask token where the patch is hidden; and their gradients. Bound by memory. */
 #include "backend/cpu/kernel/kernel.h"
 
 FTH_PART(numbers) {

@@ -1,5 +1,6 @@
-/* pick.c: y = some rows of x: the first of every sentence, or those with a target; y = mean of x over the
- * rows of every sentence; and their gradients. One pass over the rows each, bound by memory. */
+/* pick.c: y = some rows of x: the first of every sentence, or those with a target; y = mean of x
+ * over the rows of every sentence; and their gradients. One pass over the rows each, bound by
+ * memory. */
 #include "backend/cpu/kernel/kernel.h"
 
 /* ---- pick ---- */
@@ -79,7 +80,8 @@ FTH_PART(mean_bwd) {
 
 /* ---- square ---- */
 
-/* Loss (x - value)^2 over the sentences with its gradient: a number for each, so one thread's work. */
+/* Loss (x - value)^2 over the sentences with its gradient: a number for each, so one thread's
+ * work. */
 FTH_PART(square) {
     const fth_tensor *t = fth_arg(ex, op->in[SQUARE_X]);
     const rows x = rows_of(ex, op->in[SQUARE_X]), dx = rows_of(ex, op->out[SQUARE_DX]);

@@ -1,6 +1,6 @@
 /* top.c: the best words of every row. Reads the logits three times (largest, sum, choice), from the
- * caches after the first: bound by memory, or by the exponentials where a row stays in a cache. A row
- * is one thread's, so its result depends on nothing else. */
+ * caches after the first: bound by memory, or by the exponentials where a row stays in a cache. A
+ * row is one thread's, so its result depends on nothing else. */
 #include "backend/cpu/kernel/kernel.h"
 
 #include "backend/top_words.h"

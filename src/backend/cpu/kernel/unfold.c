@@ -1,5 +1,5 @@
-/* unfold.c: what a convolution over time reads, its gradient, and the gate behind it: one pass over the rows
- * each, bound by memory. */
+/* unfold.c: what a convolution over time reads, its gradient, and the gate behind it: one pass over
+ * the rows each, bound by memory. */
 #include "backend/cpu/kernel/kernel.h"
 
 #include <math.h>
@@ -11,7 +11,8 @@ static fth_cpu_share steps_of(const fth_exec *ex, int64_t row, int64_t per_row) 
     return (fth_cpu_share){-per_row * side->pos[row], per_row * left};
 }
 
-/* Steps lie end to end where the leading dimension is the width: then a step has its number alone. */
+/* Steps lie end to end where the leading dimension is the width: then a step has its number
+ * alone. */
 static const real *step_of(rows x, int64_t row, int64_t step, int64_t per_row, int64_t channels) {
     const int64_t at = row * per_row + step;
     return x.data + at / per_row * x.ld + at % per_row * channels;

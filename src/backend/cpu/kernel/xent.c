@@ -13,8 +13,8 @@ enum {
     FEWEST_ROWS = 256      /* but for fewer rows the weights are not worth reading once more */
 };
 
-/* How the scratch is divided. Logits turn into their gradient where they are; of numbers of bf16 a row
- * takes the first half of its place. */
+/* How the scratch is divided. Logits turn into their gradient where they are; of numbers of bf16 a
+ * row takes the first half of its place. */
 typedef struct layout {
     int64_t chunk;               /* rows */
     int64_t ld;                  /* floats from row to row of logits */
@@ -100,8 +100,8 @@ static float float_at(const float *p) {
     return x;
 }
 
-/* The gradient of a row's logits, softmax - q, in the place of what row_loss has left of them: none is
- * written before all up to it have been read. */
+/* The gradient of a row's logits, softmax - q, in the place of what row_loss has left of them: none
+ * is written before all up to it have been read. */
 static void row_gradient(const smoothing *q, float *e, int32_t target, float norm) {
     real *g = (real *)(void *)e;
     const vf scale = v_set(q->scale), other = v_set(-(float)q->other);

@@ -29,7 +29,8 @@ typedef struct gemm {
         *pairs; /* a unit that multiplies pairs of bf16; NULL: none. For floats tiles */
 } gemm;
 
-/* The whole team calls this, each thread with gemm_own_bytes of scratch of its own. Nobody waits. */
+/* The whole team calls this, each thread with gemm_own_bytes of scratch of its own. Nobody
+ * waits. */
 void FTH_NAME(gemm)(const gemm *g, const fth_team *team, void *own);
 int64_t FTH_NAME(gemm_own_bytes)(const fth_device *dev);
 
@@ -38,8 +39,8 @@ static inline bool gemm_adds(const gemm *g, int64_t l) {
     return g->accumulate && (l > 0 || !g->fresh);
 }
 
-/* What remains to be done for columns [j, j + n) of a row whose sums over the block of k at l are in
- * acc; l matters to accumulate alone. */
+/* What remains to be done for columns [j, j + n) of a row whose sums over the block of k at l are
+ * in acc; l matters to accumulate alone. */
 void FTH_NAME(gemm_finish_row)(const gemm *g, int64_t row, int64_t j, int64_t n, int64_t l,
                                float *restrict_ acc);
 
@@ -51,8 +52,9 @@ void FTH_NAME(gemm_dots)(const gemm *g, const fth_team *team, void *own);
 void FTH_NAME(gemm_accumulate)(const gemm *g, const fth_team *team, void *own);
 int64_t FTH_NAME(gemm_accumulate_bytes)(void);
 
-/* Rows and columns of C on a unit that multiplies pairs: vectors (bf16 alone), or tiles, for which B may
- * have been packed before (panels, by pack_tiles; NULL: not). own: gemm_pairs_bytes, gemm_tiles_bytes. */
+/* Rows and columns of C on a unit that multiplies pairs: vectors (bf16 alone), or tiles, for which
+ * B may have been packed before (panels, by pack_tiles; NULL: not). own: gemm_pairs_bytes,
+ * gemm_tiles_bytes. */
 void FTH_NAME(gemm_pairs)(const gemm *g, fth_cpu_share rows_, fth_cpu_share columns, void *own);
 int64_t FTH_NAME(gemm_pairs_bytes)(void);
 void FTH_NAME(gemm_tiles)(const gemm *g, const void *panels, fth_cpu_share rows_,
@@ -64,9 +66,10 @@ void FTH_NAME(pack_tiles)(const fth_tensor *w, fth_cpu_share panels, void *to);
 void FTH_NAME(gemm_tiles_accumulate)(const gemm *g, const fth_team *team, void *own);
 int64_t FTH_NAME(gemm_tiles_accumulate_bytes)(void);
 
-/* How many threads share the rows of C += A B; the others of the team share the columns. Both factors are
- * packed, for blocks of C of so many rows and columns: as little as can be, where A's numbers cost twice
- * B's, and B's rows, which are read in short parts, stay whole if it is the same. */
+/* How many threads share the rows of C += A B; the others of the team share the columns. Both
+ * factors are packed, for blocks of C of so many rows and columns: as little as can be, where A's
+ * numbers cost twice B's, and B's rows, which are read in short parts, stay whole if it is the
+ * same. */
 static inline int gemm_row_threads(const fth_team *team, const gemm *g, int64_t most_rows,
                                    int64_t most_columns) {
     int best = 1;

@@ -1,12 +1,12 @@
-/* gemm_accumulate.c: C += A B with A by columns, the gradients of weights (dW += dy^T x): m and n are
- * the widths of a map, k the rows of a batch. 2 m n k operations, bound by the multiply-add units as
- * long as nothing is waited for: A and B are packed for the tiles and come from the third-level cache
- * or from memory, as does C, once.
+/* gemm_accumulate.c: C += A B with A by columns, the gradients of weights (dW += dy^T x): m and n
+ * are the widths of a map, k the rows of a batch. 2 m n k operations, bound by the multiply-add
+ * units as long as nothing is waited for: A and B are packed for the tiles and come from the
+ * third-level cache or from memory, as does C, once.
  *
- * A thread goes through blocks of C that fit into its second-level cache, where their sums stay, and
- * for each through all of k, DEPTH at a time. A panel of B stays in the first-level cache while A's
- * tiles pass by; the next panel is copied meanwhile, and what comes after it is asked for. Sums over k
- * are made in pieces that do not depend on the threads. */
+ * A thread goes through blocks of C that fit into its second-level cache, where their sums stay,
+ * and for each through all of k, DEPTH at a time. A panel of B stays in the first-level cache while
+ * A's tiles pass by; the next panel is copied meanwhile, and what comes after it is asked for. Sums
+ * over k are made in pieces that do not depend on the threads. */
 #include "backend/cpu/product/gemm_accumulate_tile.h"
 
 enum {
@@ -217,8 +217,8 @@ static void ask_a(asker *q, const char **asks, int64_t n) {
     }
 }
 
-/* What the tiles of panel p ask for: a panel that comes later, the next block's A and, with the last of
- * k, C's next rows. */
+/* What the tiles of panel p ask for: a panel that comes later, the next block's A and, with the
+ * last of k, C's next rows. */
 static void plan_asks(work *w, const block *b, int64_t p, const panel *later, asker *q) {
     const int64_t slots = (b->k.end - b->k.begin) / PIECE;
     const int64_t rows_each = least(pieces_in(later->k, b->tiles), slots);

@@ -1,9 +1,10 @@
-/* gemm_accumulate_tile.h: the inner kernel of gemm_accumulate.c: a tile of C over a block of k, both
- * factors packed. The multiply-adds leave room for loads and stores, so a tile also asks for lines
- * that are needed later and copies a part of B's next panel.
+/* gemm_accumulate_tile.h: the inner kernel of gemm_accumulate.c: a tile of C over a block of k,
+ * both factors packed. The multiply-adds leave room for loads and stores, so a tile also asks for
+ * lines that are needed later and copies a part of B's next panel.
  *
  * With AVX-512 the inner loop does one step of k: with two the compiler has too few registers, and
- * addresses that it keeps in vector registers come back behind the multiply-adds (10 % of the time). */
+ * addresses that it keeps in vector registers come back behind the multiply-adds (10 % of the
+ * time). */
 #ifndef FTH_BACKEND_CPU_PRODUCT_GEMM_ACCUMULATE_TILE_H
 #define FTH_BACKEND_CPU_PRODUCT_GEMM_ACCUMULATE_TILE_H
 

@@ -1,7 +1,7 @@
-/* gemm_fma.h: the inner product kernel on fused multiply-add: a tile of up to MR rows and NR columns
- * of C in registers. What counts beside the multiply-adds is the number of other instructions:
- * AVX-512's 6 x 64 has 10 loads for 24 multiply-adds and runs at 98 % of the units' peak (14 x 32:
- * 16 for 28 and 90 %). */
+/* gemm_fma.h: the inner product kernel on fused multiply-add: a tile of up to MR rows and NR
+ * columns of C in registers. What counts beside the multiply-adds is the number of other
+ * instructions: AVX-512's 6 x 64 has 10 loads for 24 multiply-adds and runs at 98 % of the units'
+ * peak (14 x 32: 16 for 28 and 90 %). */
 #ifndef FTH_BACKEND_CPU_PRODUCT_GEMM_FMA_H
 #define FTH_BACKEND_CPU_PRODUCT_GEMM_FMA_H
 

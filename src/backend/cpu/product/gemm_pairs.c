@@ -1,7 +1,7 @@
-/* gemm_pairs.c: products of bf16 on vectors of pairs (backend/cpu/tile/pairs.h). 2 m n k operations, bound by
- * the unit. B is packed into panels with neighbours along k side by side, for a whole block of k; the
- * panel that blocks of rows of A meet stays in the second-level cache. A is read where it lies, or becomes
- * pairs too where it lies by columns. */
+/* gemm_pairs.c: products of bf16 on vectors of pairs (backend/cpu/tile/pairs.h). 2 m n k
+ * operations, bound by the unit. B is packed into panels with neighbours along k side by side, for
+ * a whole block of k; the panel that blocks of rows of A meet stays in the second-level cache. A is
+ * read where it lies, or becomes pairs too where it lies by columns. */
 #include "backend/cpu/product/gemm.h"
 
 #ifdef FTH_REAL_IS_bf16

@@ -1,10 +1,11 @@
-/* gemm_panels.c: products of few rows with weights in panels, as steps of generation have them. Reads
- * n k weights once, end to end; 2 m n k operations. One row: bound by the memory; 32: by both, so what
- * comes next is asked for while the units work.
+/* gemm_panels.c: products of few rows with weights in panels, as steps of generation have them.
+ * Reads n k weights once, end to end; 2 m n k operations. One row: bound by the memory; 32: by
+ * both, so what comes next is asked for while the units work.
  *
- * A block of a panel stays in the first-level cache while all rows meet it. 32 rows, two cores of an
- * Ice Lake, 105 MB of weights: 6.9 ms, of which reading alone takes 5.1 and the multiply-adds 5.3;
- * with panels that come from the second-level cache for each tile 7.6, without asking ahead 10. */
+ * A block of a panel stays in the first-level cache while all rows meet it. 32 rows, two cores of
+ * an Ice Lake, 105 MB of weights: 6.9 ms, of which reading alone takes 5.1 and the multiply-adds
+ * 5.3; with panels that come from the second-level cache for each tile 7.6, without asking ahead
+ * 10. */
 #include "backend/cpu/product/gemm_panels.h"
 
 #include "backend/cpu/kernel/vec.h"
@@ -148,8 +149,8 @@ static const float *rows_of_a(const gemm *g, const work *w, int64_t row, int64_t
     return w->a;
 }
 
-/* All tiles of n rows with a block of a panel. The lines of the block that lies AHEAD are asked for by
- * the first tiles, in as even a stream as there are tiles for. */
+/* All tiles of n rows with a block of a panel. The lines of the block that lies AHEAD are asked for
+ * by the first tiles, in as even a stream as there are tiles for. */
 static void multiply_block(const gemm *g, const work *w, const real *b, int64_t row, int64_t n,
                            int64_t l, int64_t depth) {
     factors f = {.k = depth, .b = b, .add = l > 0, .ahead = AHEAD};

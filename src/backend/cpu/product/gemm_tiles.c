@@ -1,12 +1,13 @@
-/* gemm_tiles.c: products on tiles of the matrix unit (backend/cpu/tile/pairs.h), of bf16, or of floats in three
- * parts (tiles_pack_parts.h). 2 m n k operations, of floats six times as many; bound by the unit, and by
- * the second-level cache, which gives it B.
+/* gemm_tiles.c: products on tiles of the matrix unit (backend/cpu/tile/pairs.h), of bf16, or of
+ * floats in three parts (tiles_pack_parts.h). 2 m n k operations, of floats six times as many;
+ * bound by the unit, and by the second-level cache, which gives it B.
  *
- * Both factors become tiles. A set of strips of B, 32 columns each, stays in the second-level cache while
- * blocks of 32 rows of A meet it; such a block, at most DEPTH deep, stays in the first-level cache. The
- * unit works by itself, so all other work is cut into small pieces that are done between its
- * instructions: while a block of C is multiplied, the sums of the last one become results, and the next
- * block of A is packed, or asked for where it lies, as is B where it has been packed before. */
+ * Both factors become tiles. A set of strips of B, 32 columns each, stays in the second-level cache
+ * while blocks of 32 rows of A meet it; such a block, at most DEPTH deep, stays in the first-level
+ * cache. The unit works by itself, so all other work is cut into small pieces that are done between
+ * its instructions: while a block of C is multiplied, the sums of the last one become results, and
+ * the next block of A is packed, or asked for where it lies, as is B where it has been packed
+ * before. */
 #include "backend/cpu/product/gemm_tiles_work.h"
 
 int64_t FTH_NAME(gemm_tiles_bytes)(void) {
@@ -16,8 +17,8 @@ int64_t FTH_NAME(gemm_tiles_bytes)(void) {
 
 /* ---- A ---- */
 
-/* Whether the unit takes a block of A where it lies. Rows whose lines fall into few sets of the cache
- * drive each other out of it, but so few strips do not pay for packing. */
+/* Whether the unit takes a block of A where it lies. Rows whose lines fall into few sets of the
+ * cache drive each other out of it, but so few strips do not pay for packing. */
 static bool lies_well(const work *w, const place *p) {
     const bool whole = rows_of_block(p) == SIDE && depth_of(p) % SIDE == 0;
     const bool apart = w->g->a.ld % FAR != 0;
@@ -118,8 +119,8 @@ inline_ void pack_strips(const work *w, const set *s, const packing how) {
         }
 }
 
-/* In the order of the memory, and before its first product: what is packed while the unit works takes as
- * long, and two sets would need room in the cache. */
+/* In the order of the memory, and before its first product: what is packed while the unit works
+ * takes as long, and two sets would need room in the cache. */
 static void pack_set(const work *w, const set *s) {
     const bool by_column = w->g->b_by_column;
 #ifdef FTH_REAL_IS_bf16
@@ -145,8 +146,8 @@ static const uint16_t *strip_at(const work *w, const place *p, int64_t strip) {
     return w->b + (strip * sides(s->depth) + sides(p->l - s->l)) * PLACE;
 }
 
-/* To the second-level cache, every second line: its neighbour comes with it, and more lines than that wait
- * for one another. */
+/* To the second-level cache, every second line: its neighbour comes with it, and more lines than
+ * that wait for one another. */
 static void ask_for_strip(work *w) {
     const int64_t left = w->asked - w->ask;
     const int64_t now = least(w->asked_at_once, left);
@@ -160,8 +161,8 @@ static void prepare_and_ask(void *context) {
     ask_for_strip(w);
 }
 
-/* What was packed before comes from far away when the first rows meet it: the next strip is asked for while
- * this one is multiplied. */
+/* What was packed before comes from far away when the first rows meet it: the next strip is asked
+ * for while this one is multiplied. */
 static void choose_strip(work *w, const place *p, int64_t strip, int64_t n_turns) {
     const bool last = strip + 1 == sides(p->set.n_columns);
     const place *at = last ? &w->next : p;
@@ -233,8 +234,8 @@ static float *sums_of(work *w, const place *p, int64_t strip) {
 
 /* ---- the product ---- */
 
-/* Six products of parts are added up where one of floats would be: so long a sum would lose more than
- * floats do. */
+/* Six products of parts are added up where one of floats would be: so long a sum would lose more
+ * than floats do. */
 static bool adds_apart(const place *p) {
     return APART && p->set.l > 0;
 }

@@ -1,14 +1,15 @@
-/* gemm_tiles_accumulate.c: C += A B on tiles, A by columns: gradients of weights (dW += dy^T x), of bf16 or
- * of floats in three parts (tiles_pack.h). 2 m n k operations, of floats six times as many. Both factors
- * are packed, m k + n k numbers that the third-level cache has to bring, and C goes through the caches once
- * for each chunk of k; that and the unit take their time one after the other, whatever is asked for ahead
- * (doc/internals/performance.md).
+/* gemm_tiles_accumulate.c: C += A B on tiles, A by columns: gradients of weights (dW += dy^T x), of
+ * bf16 or of floats in three parts (tiles_pack.h). 2 m n k operations, of floats six times as many.
+ * Both factors are packed, m k + n k numbers that the third-level cache has to bring, and C goes
+ * through the caches once for each chunk of k; that and the unit take their time one after the
+ * other, whatever is asked for ahead (doc/internals/performance.md).
  *
- * A thread goes through k in chunks. Its columns of B are packed into the second-level cache, 32 rows of A
- * at a time into the first, where every strip of B meets them. A square of C begins with zeros and ends in
- * one of two places that stay in the first-level cache as well; its rows are added to C while the unit
- * makes the next one. (The unit adding to C where it lies waits for lines that are far apart: 35 % more
- * time than the products take, instead of 20.) Where sums are cut does not depend on the threads. */
+ * A thread goes through k in chunks. Its columns of B are packed into the second-level cache, 32
+ * rows of A at a time into the first, where every strip of B meets them. A square of C begins with
+ * zeros and ends in one of two places that stay in the first-level cache as well; its rows are
+ * added to C while the unit makes the next one. (The unit adding to C where it lies waits for lines
+ * that are far apart: 35 % more time than the products take, instead of 20.) Where sums are cut
+ * does not depend on the threads. */
 #include "backend/cpu/product/gemm.h"
 #include "backend/cpu/product/tiles_pack.h"
 

@@ -1,5 +1,5 @@
-/* gemm_tiles_end.h: what becomes of the sums of a block of C that tiles have made: bias, addend, activation
- * or its slope, rounding. */
+/* gemm_tiles_end.h: what becomes of the sums of a block of C that tiles have made: bias, addend,
+ * activation or its slope, rounding. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_GEMM_TILES_END_H
 #define FTH_BACKEND_CPU_PRODUCT_GEMM_TILES_END_H
 
@@ -14,8 +14,8 @@ typedef struct result {
     float *sums; /* [n_rows][SIDE] */
 } result;
 
-/* What is to be done for a block, as far as the compiler should know it: nothing but a bias and ReLU;
- * results are floats. */
+/* What is to be done for a block, as far as the compiler should know it: nothing but a bias and
+ * ReLU; results are floats. */
 typedef struct ending {
     bool bare, full;
 } ending;

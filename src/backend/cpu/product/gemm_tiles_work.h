@@ -1,5 +1,6 @@
-/* gemm_tiles_work.h: what a thread has to do for a product on tiles (gemm_tiles.c), and in which order: sets
- * of strips of B, blocks of A that meet them, and what is done between the unit's instructions. */
+/* gemm_tiles_work.h: what a thread has to do for a product on tiles (gemm_tiles.c), and in which
+ * order: sets of strips of B, blocks of A that meet them, and what is done between the unit's
+ * instructions. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_GEMM_TILES_WORK_H
 #define FTH_BACKEND_CPU_PRODUCT_GEMM_TILES_WORK_H
 
@@ -42,7 +43,8 @@ typedef struct place {
     int64_t row, l; /* its first */
 } place;
 
-/* Work for a turn between two steps of the unit (context: a work). The fewer instructions the better. */
+/* Work for a turn between two steps of the unit (context: a work). The fewer instructions the
+ * better. */
 typedef void turn(void *context);
 
 /* What a thread works with. */

@@ -1,6 +1,6 @@
-/* linear.c: the three products of a linear map: y = act(x W^T + b), dx = (dy W + addend) act'(saved),
- * dW += dy^T x (or =, where dW is not kept) with db. 2 R n k operations each; bound by the
- * multiply-add units. */
+/* linear.c: the three products of a linear map: y = act(x W^T + b), dx = (dy W + addend)
+ * act'(saved), dW += dy^T x (or =, where dW is not kept) with db. 2 R n k operations each; bound by
+ * the multiply-add units. */
 #include "backend/cpu/product/gemm_panels.h"
 #include "backend/cpu/product/linear_digits.h"
 #include "backend/cpu/product/linear_int8.h"

@@ -1,10 +1,11 @@
-/* linear_digits.c: linear maps with floats in fixed point. Reads 3 n k bytes of weights once; 18 m n k
- * integer operations. Few rows: bound by the memory; many: by the matrix unit.
+/* linear_digits.c: linear maps with floats in fixed point. Reads 3 n k bytes of weights once; 18 m
+ * n k integer operations. Few rows: bound by the memory; many: by the matrix unit.
  *
- * A set of strips of weights, 16 columns each, is in the second-level cache while tiles of 16 rows meet it,
- * of whose digits those of STEPS steps stay in the first-level cache. Between the unit's instructions the
- * next set is asked for, by all rows in equal parts, in the end the first one of the next map, and the sums
- * of the last strip become results. A thread begins with digits that it has made itself. */
+ * A set of strips of weights, 16 columns each, is in the second-level cache while tiles of 16 rows
+ * meet it, of whose digits those of STEPS steps stay in the first-level cache. Between the unit's
+ * instructions the next set is asked for, by all rows in equal parts, in the end the first one of
+ * the next map, and the sums of the last strip become results. A thread begins with digits that it
+ * has made itself. */
 #include "backend/cpu/product/linear_digits.h"
 #include "backend/cpu/kernel/vec.h"
 
@@ -76,7 +77,8 @@ static float float_of_bits(uint32_t bits) {
     return f;
 }
 
-/* The bits of the largest size: floats without a sign are ordered like their bits, NaN above all. */
+/* The bits of the largest size: floats without a sign are ordered like their bits, NaN above
+ * all. */
 static uint32_t largest_bits(const real *restrict_ x, int64_t k) {
     uint32_t top = 0;
 #pragma omp simd reduction(max : top)
@@ -102,8 +104,8 @@ static void digits_of(const real *restrict_ x, int64_t n, float power, int8_t *r
         for (int l = 0; l < FTH_DIGITS_DEPTH; l++) to[l] = (int8_t)(carried[l] >> (24 - 8 * d));
 }
 
-/* A row of x; returns the scale of its first digit. One that is not finite gives a scale that is not
- * either. to: the row's place in its tiles. */
+/* A row of x; returns the scale of its first digit. One that is not finite gives a scale that is
+ * not either. to: the row's place in its tiles. */
 static float digits_of_row(const real *x, int64_t k, int8_t *to) {
     enum { EXPONENT = 23, NONE = 255, MOST = 253 };
     const uint32_t top = largest_bits(x, k), exponent = top >> EXPONENT;
@@ -202,8 +204,8 @@ static int64_t strip_bytes(const fth_int8 *map) {
     return map->groups * FTH_INT8_DEPTH * SIDE * FTH_DIGITS_W;
 }
 
-/* A set of a map's strips that are this thread's, from one on. Many rows should not change often, weights
- * for few should not lie long. */
+/* A set of a map's strips that are this thread's, from one on. Many rows should not change often,
+ * weights for few should not lie long. */
 static fth_cpu_share set_at(const work *w, const fth_int8 *map, int64_t strip) {
     const fth_cpu_share mine = fth_team_share(w->team, up(map->n, SIDE), 1);
     const int64_t bytes = tiles_now(w) > FEW_TILES ? SET_BYTES : FEW_BYTES;
@@ -212,7 +214,8 @@ static fth_cpu_share set_at(const work *w, const fth_int8 *map, int64_t strip) {
     return (fth_cpu_share){strip, least(strip + fit, mine.end)};
 }
 
-/* The set that is multiplied after this one, of this map or the next, is asked for in so many steps. */
+/* The set that is multiplied after this one, of this map or the next, is asked for in so many
+ * steps. */
 static void wish_for_next(work *w, fth_cpu_share set, int64_t steps) {
     const fth_int8 *map = w->w;
     fth_cpu_share next = set_at(w, map, set.end);
@@ -267,8 +270,8 @@ static void multiply_strips(work *w) {
     finish_rows(w, SIDE);
 }
 
-/* All threads make the digits of many rows together; those of one are sooner made by each than waited
- * for. */
+/* All threads make the digits of many rows together; those of one are sooner made by each than
+ * waited for. */
 static void multiply_rows(work *w) {
     if (w->g->m == 1) {
         w->x += w->team->thread * w->steps * X_STEP;

@@ -1,5 +1,5 @@
-/* linear_int8.c: linear maps with weights of 8 bits. Reads n k bytes of weights once; 2 m n k integer
- * operations. Few rows: bound by the memory; many: by the units. */
+/* linear_int8.c: linear maps with weights of 8 bits. Reads n k bytes of weights once; 2 m n k
+ * integer operations. Few rows: bound by the memory; many: by the units. */
 #include "backend/cpu/product/linear_int8.h"
 
 /* Scratch: every thread's sums, then the rows in 8 bits and their scales. */

@@ -1,4 +1,5 @@
-/* pairs_turn.h: pairs of bf16 numbers that are neighbours along k, as one number of 32 bits each. */
+/* pairs_turn.h: pairs of bf16 numbers that are neighbours along k, as one number of 32 bits
+ * each. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_PAIRS_TURN_H
 #define FTH_BACKEND_CPU_PRODUCT_PAIRS_TURN_H
 

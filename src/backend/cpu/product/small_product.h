@@ -1,6 +1,6 @@
 /* small_product.h: products of the small matrices inside of attention, by one thread, operands as
- * they lie: C[m, n] (+)= A B, n whole vectors. In bf16 factors may be pairs of numbers along k, each in
- * the place of a float, for a unit that multiplies vectors of them, or tiles. */
+ * they lie: C[m, n] (+)= A B, n whole vectors. In bf16 factors may be pairs of numbers along k,
+ * each in the place of a float, for a unit that multiplies vectors of them, or tiles. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_SMALL_PRODUCT_H
 #define FTH_BACKEND_CPU_PRODUCT_SMALL_PRODUCT_H
 

@@ -1,9 +1,9 @@
-/* tiles_pack.h: squares of 32 x 32 numbers as tiles of bf16 for the matrix unit: two tiles, one behind the
- * other, of 16 rows of A each, or of 16 columns of B, from either order in memory; of floats three times
- * two, since a float is the sum of three numbers of bf16. How the numbers of a square lie in its tiles:
- * tiles_pack_pairs.h, tiles_pack_parts.h. Squares at an edge are filled up with 0. Squares are packed in
- * parts, each of a few lines: the unit works meanwhile, and would wait for its operands behind many loads
- * and stores at once. */
+/* tiles_pack.h: squares of 32 x 32 numbers as tiles of bf16 for the matrix unit: two tiles, one
+ * behind the other, of 16 rows of A each, or of 16 columns of B, from either order in memory; of
+ * floats three times two, since a float is the sum of three numbers of bf16. How the numbers of a
+ * square lie in its tiles: tiles_pack_pairs.h, tiles_pack_parts.h. Squares at an edge are filled up
+ * with 0. Squares are packed in parts, each of a few lines: the unit works meanwhile, and would
+ * wait for its operands behind many loads and stores at once. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_TILES_PACK_H
 #define FTH_BACKEND_CPU_PRODUCT_TILES_PACK_H
 
@@ -23,12 +23,12 @@ typedef struct square {
     int64_t stride, rows, columns;
 } square;
 
-/* How squares are packed: A, whose rows are rows of the tiles or columns; B, whose rows are its columns or
- * go along k; the same of floats that are rounded. */
+/* How squares are packed: A, whose rows are rows of the tiles or columns; B, whose rows are its
+ * columns or go along k; the same of floats that are rounded. */
 typedef enum packing { ROWS, TURNED, PAIRS_TURNED, PAIRS, FLOATS_TURNED, FLOATS } packing;
 
-/* Squares are packed in parts: of ROWS_AT_ONCE rows where rows stay rows, else of one tile or half of the
- * rows. */
+/* Squares are packed in parts: of ROWS_AT_ONCE rows where rows stay rows, else of one tile or half
+ * of the rows. */
 enum { ROWS_AT_ONCE = 4, ROW_PARTS = SIDE / ROWS_AT_ONCE, TURNED_PARTS = 2 };
 
 #ifdef FTH_REAL_IS_bf16
@@ -71,8 +71,8 @@ inline_ void pack(const packing how, uint16_t *to, square x, int part) {
         pack_edge(how, to, &(square){x.first, x.stride, x.rows, x.columns}, part);
 }
 
-/* The same, and the square that comes next is asked for, so that nothing waits for the memory while the unit
- * could work. */
+/* The same, and the square that comes next is asked for, so that nothing waits for the memory while
+ * the unit could work. */
 inline_ void pack_and_ask(const packing how, uint16_t *to, square x, square next, int part) {
     const int lines = how == ROWS ? ROWS_AT_ONCE : SIDE / TURNED_PARTS;
     ask_for(how, next, part * lines, lines);

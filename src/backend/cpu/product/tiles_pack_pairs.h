@@ -1,5 +1,5 @@
-/* tiles_pack_pairs.h: squares of bf16 as tiles: A [16 rows][32 numbers], B [16 pairs along k][16 columns][2];
- * B may be floats, which are rounded. Part of tiles_pack.h. */
+/* tiles_pack_pairs.h: squares of bf16 as tiles: A [16 rows][32 numbers], B [16 pairs along k][16
+ * columns][2]; B may be floats, which are rounded. Part of tiles_pack.h. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_TILES_PACK_PAIRS_H
 #define FTH_BACKEND_CPU_PRODUCT_TILES_PACK_PAIRS_H
 
@@ -43,10 +43,10 @@ inline_ void pack_rows(uint16_t *to, square x, int part) {
     for (int i = 0; i < ROWS_AT_ONCE; i++) memcpy(to + i * SIDE, from + i * x.stride, TILE_LINE);
 }
 
-/* A: columns of the square are rows of the tiles, even ones in the first part, odd ones in the second. Of
- * two rows of the square the lower halves of their numbers of 32 bits make the pairs of even columns, the
- * upper ones those of odd columns. Whole lines are read at once, since in wide matrices they drive each
- * other out of the cache. */
+/* A: columns of the square are rows of the tiles, even ones in the first part, odd ones in the
+ * second. Of two rows of the square the lower halves of their numbers of 32 bits make the pairs of
+ * even columns, the upper ones those of odd columns. Whole lines are read at once, since in wide
+ * matrices they drive each other out of the cache. */
 inline_ void pack_turned(uint16_t *to, square x, int part) {
     for (int j = 0; j < SIDE; j += 2 * VW)
         for (int p = 0; p < TILE_PAIRS; p += VW) {

@@ -1,14 +1,14 @@
 /* tiles_pack_parts.h: squares of floats as tiles of bf16. Part of tiles_pack.h.
  *
- * A float has 24 bits, a number of bf16 has 8: x = high + middle + low, exactly. Of the nine products of
- * two such sums the six that count are taken; what is left out, middle low and less, is 2^-22 of a product
- * at most and 2^-26 on average, of either sign, where rounding a product to a float costs 2^-25 on average.
- * (Below 2^-110 the low parts are numbers that the unit takes for 0; where x is not finite, or within
- * 1/256 of the largest float, the result is not finite.)
+ * A float has 24 bits, a number of bf16 has 8: x = high + middle + low, exactly. Of the nine
+ * products of two such sums the six that count are taken; what is left out, middle low and less, is
+ * 2^-22 of a product at most and 2^-26 on average, of either sign, where rounding a product to a
+ * float costs 2^-25 on average. (Below 2^-110 the low parts are numbers that the unit takes for 0;
+ * where x is not finite, or within 1/256 of the largest float, the result is not finite.)
  *
- * Numbers p and p + 16 of the 32 along k make pair p, in both factors: a vector of the one goes beside a
- * vector of the other, and no number has to change its lane. Squares are [3 parts][2 tiles]: of A
- * [16 rows][16 pairs], of B [16 pairs][16 columns]. */
+ * Numbers p and p + 16 of the 32 along k make pair p, in both factors: a vector of the one goes
+ * beside a vector of the other, and no number has to change its lane. Squares are [3 parts][2
+ * tiles]: of A [16 rows][16 pairs], of B [16 pairs][16 columns]. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_TILES_PACK_PARTS_H
 #define FTH_BACKEND_CPU_PRODUCT_TILES_PACK_PARTS_H
 

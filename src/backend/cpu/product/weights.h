@@ -1,7 +1,7 @@
-/* weights.h: the matrix of a product in the type of activations. A training in bf16 keeps no copy of
- * the parameters in that type: a product that cannot round them when it packs them makes one in scratch,
- * 4n bytes read and 2n written to a cache, where the copy would cost 2n written by every update and 2n read
- * by every product. */
+/* weights.h: the matrix of a product in the type of activations. A training in bf16 keeps no copy
+ * of the parameters in that type: a product that cannot round them when it packs them makes one in
+ * scratch, 4n bytes read and 2n written to a cache, where the copy would cost 2n written by every
+ * update and 2n read by every product. */
 #ifndef FTH_BACKEND_CPU_PRODUCT_WEIGHTS_H
 #define FTH_BACKEND_CPU_PRODUCT_WEIGHTS_H
 
@@ -45,8 +45,8 @@ typedef struct matrix {
     full_rows full; /* in place of b: floats that a unit for pairs rounds when it packs them */
 } matrix;
 
-/* The whole team calls this; unit: what multiplies it, NULL: nothing that rounds; place: weights_bytes,
- * which such a unit does not need. */
+/* The whole team calls this; unit: what multiplies it, NULL: nothing that rounds; place:
+ * weights_bytes, which such a unit does not need. */
 static inline matrix matrix_in(const fth_exec *ex, fth_val v, const fth_cpu_pairs_path *unit,
                                void *place, const fth_team *team) {
     if (unit && fth_arg(ex, v)->dtype != REAL_DTYPE) return (matrix){.full = full_of(ex, v)};

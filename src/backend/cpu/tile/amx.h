@@ -1,5 +1,5 @@
-/* amx.h: tiles of the matrix unit: asking the system for them, their shape, and what is multiplied on
- * them at a time (tiles.h). */
+/* amx.h: tiles of the matrix unit: asking the system for them, their shape, and what is multiplied
+ * on them at a time (tiles.h). */
 #ifndef FTH_BACKEND_CPU_TILE_AMX_H
 #define FTH_BACKEND_CPU_TILE_AMX_H
 
@@ -14,9 +14,10 @@ bool fth_amx_int8_usable(void);
 void fth_amx_begin(void);
 void fth_amx_end(void);
 
-/* Whether another hardware thread is at work on this thread's core: the two then share the places for tiles,
- * and few should be used. That changes, so it is found out again after so many multiplications, about a
- * millisecond; it takes some microseconds. Results should not depend on it. */
+/* Whether another hardware thread is at work on this thread's core: the two then share the places
+ * for tiles, and few should be used. That changes, so it is found out again after so many
+ * multiplications, about a millisecond; it takes some microseconds. Results should not depend on
+ * it. */
 bool fth_amx_is_crowded(int64_t multiplications);
 
 /* gcc does not know that tileloadd reads memory: whatever was written there has to be there. */
@@ -39,8 +40,8 @@ typedef struct fth_tiles_block {
     bool half;   /* 16 columns */
     bool narrow; /* with two: few tiles in use, for a crowded core */
     bool add;    /* to what is in c */
-    /* A factor is the sum of three parts, the largest first, of which the last may be left out where it
-     * meets another than the first: six products (bf16). */
+    /* A factor is the sum of three parts, the largest first, of which the last may be left out
+     * where it meets another than the first: six products (bf16). */
     bool parts;
     fth_tiles a, b;
     int64_t steps; /* tiles along k */

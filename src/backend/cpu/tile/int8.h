@@ -1,8 +1,8 @@
 /* int8.h: linear maps with weights of 8 bits, for generation.
  *
- * W[j, l] is about scale[j] q[j, l] with q from -127 to 127; a row x is about s p with p from -127 to
- * 127, s found when the row comes. y[j] = s scale[j] sum_l p[l] q[j, l]. The sums are exact, so every
- * path gives the same numbers. */
+ * W[j, l] is about scale[j] q[j, l] with q from -127 to 127; a row x is about s p with p from -127
+ * to 127, s found when the row comes. y[j] = s scale[j] sum_l p[l] q[j, l]. The sums are exact, so
+ * every path gives the same numbers. */
 #ifndef FTH_BACKEND_CPU_TILE_INT8_H
 #define FTH_BACKEND_CPU_TILE_INT8_H
 
@@ -45,12 +45,12 @@ typedef struct fth_int8_path {
     fth_int8_pack_row *pack_row;
 } fth_int8_path;
 
-/* A path by name: "plain", "avx2", "avx-vnni", "vnni", "amx", or the last one's twin "plain-amx". NULL: there
- * is no such path, or the machine lacks its unit. */
+/* A path by name: "plain", "avx2", "avx-vnni", "vnni", "amx", or the last one's twin "plain-amx".
+ * NULL: there is no such path, or the machine lacks its unit. */
 const fth_int8_path *fth_int8_path_named(const char *name);
 
-/* The best path that an instruction set (cpu.h; NULL: any) and this machine allow: "avx512" has vnni
- * and "avx2" avx-vnni where the machine does. */
+/* The best path that an instruction set (cpu.h; NULL: any) and this machine allow: "avx512" has
+ * vnni and "avx2" avx-vnni where the machine does. */
 const fth_int8_path *fth_int8_path_for(const char *isa);
 
 static inline int64_t fth_int8_panels(int64_t n) {

@@ -1,6 +1,6 @@
-/* pairs.h: products of bf16 numbers by the units that multiply pairs of them and add both to a float:
- * AVX-512 BF16 and AMX tiles. Each has a twin in plain C of the same source, so that the code is tested
- * on machines that lack the unit. */
+/* pairs.h: products of bf16 numbers by the units that multiply pairs of them and add both to a
+ * float: AVX-512 BF16 and AMX tiles. Each has a twin in plain C of the same source, so that the
+ * code is tested on machines that lack the unit. */
 #ifndef FTH_BACKEND_CPU_TILE_PAIRS_H
 #define FTH_BACKEND_CPU_TILE_PAIRS_H
 
@@ -12,8 +12,8 @@ enum {
     FTH_TILES_SIDE = 32 /* rows and columns of C that tiles make at a time, and of k in a step */
 };
 
-/* What becomes of the sums of a product on vectors. Everything begins at the first row and column of the
- * panel's C; ld: numbers from row to row. */
+/* What becomes of the sums of a product on vectors. Everything begins at the first row and column
+ * of the panel's C; ld: numbers from row to row. */
 typedef struct fth_cpu_pairs_end {
     const float *floats; /* added; a bias has ld 0. NULL: nothing */
     int64_t ld_floats;
@@ -27,7 +27,8 @@ typedef struct fth_cpu_pairs_end {
     int64_t ld;
 } fth_cpu_pairs_end;
 
-/* Rows of A: [m][ld] numbers; turned: pairs along k of all rows side by side, [pairs][ld] numbers. */
+/* Rows of A: [m][ld] numbers; turned: pairs along k of all rows side by side, [pairs][ld]
+ * numbers. */
 typedef struct fth_cpu_pairs_a {
     const uint16_t *first;
     int64_t ld;
@@ -69,8 +70,9 @@ static inline int64_t fth_cpu_pairs_panel(const fth_cpu_pairs_path *path, int64_
     return fth_text_pairs_of(path, k) * 2 * FTH_PAIRS_COLUMNS;
 }
 
-/* How numbers lie in a panel, neighbours along k side by side. Vectors: [pairs][FTH_PAIRS_COLUMNS][2]. Tiles:
- * strips of 32 columns, [2 strips][pairs / 16][2 tiles][16 pairs][16 columns][2]. */
+/* How numbers lie in a panel, neighbours along k side by side. Vectors:
+ * [pairs][FTH_PAIRS_COLUMNS][2]. Tiles: strips of 32 columns, [2 strips][pairs / 16][2 tiles][16
+ * pairs][16 columns][2]. */
 enum { FTH_PARTS = 3 }; /* numbers of bf16 whose sum is a float */
 
 #endif
