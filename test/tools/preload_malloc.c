@@ -1,7 +1,8 @@
 /* preload_malloc.c: for LD_PRELOAD. Memory runs out at one call: FATHOM_MALLOC_FAIL_AT=N lets the
  * N-th allocation fail, and with FATHOM_MALLOC_STAY=1 all after it. FATHOM_MALLOC_SITES=FILE writes
  * instead the numbers of the calls that come from a place in the program (by its callers) for the
- * first time, a line for each. */
+ * first time, a line for each. Calls count while main runs: what libraries do before it, when they
+ * are loaded, is not the program's. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -59,7 +60,7 @@ static bool fails(void) {
     return true;
 }
 
-__attribute__((constructor)) static void start(void) {
+static void start(void) {
     void *frame;
     const char *at = getenv("FATHOM_MALLOC_FAIL_AT"), *sites = getenv("FATHOM_MALLOC_SITES");
     backtrace(&frame, 1); /* loads what it needs */
@@ -69,6 +70,27 @@ __attribute__((constructor)) static void start(void) {
     const bool of_fathom =
         strncmp(program_invocation_short_name, "fathom", 6) == 0; /* not of its gnuplot */
     counting = of_fathom && (at || sites);
+}
+
+typedef int main_function(int argc, char **argv, char **environment);
+static main_function *real_main;
+
+static int counted_main(int argc, char **argv, char **environment) {
+    start();
+    const int status = real_main(argc, argv, environment);
+    counting = false;
+    return status;
+}
+
+/* The C library's start of a program, with another main. */
+int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end) {
+    __typeof__(&__libc_start_main) next =
+        (__typeof__(&__libc_start_main))dlsym(RTLD_NEXT, "__libc_start_main");
+    real_main = program;
+    return next(counted_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
 void *malloc(size_t size) {
