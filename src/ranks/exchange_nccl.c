@@ -109,17 +109,6 @@ static void free_nccl(fth_exchange *base) {
 
 /* ---- making ---- */
 
-/* All ranks have NCCL, or none uses it. */
-static fth_err all_have(nccl_exchange *x, bool *result) {
-    char mine = fth_nccl_open(&x->nccl) == FTH_OK, *all = calloc((size_t)x->count, 1);
-    if (!all) return fth_fail(FTH_NO_MEMORY, "no memory for an exchange");
-    fth_err err = fth_ranks_gather(x->base.ranks, &mine, 1, all);
-    *result = true;
-    for (int r = 0; r < x->count; r++) *result &= all[r];
-    free(all);
-    return err;
-}
-
 static fth_err connect(nccl_exchange *x) {
     fth_nccl_id id = {{0}};
     if (x->rank == 0) NCCL_TRY(x->nccl.get_unique_id(&id), "beginning");
@@ -144,6 +133,69 @@ static fth_err make_room(nccl_exchange *x) {
     return FTH_OK;
 }
 
+/* ---- a trial ---- */
+
+enum { TRIAL = 64 }; /* numbers that a rank sends to each other and to itself */
+
+/* What rank `from` sends to rank `to`. */
+static float trial_number(int from, int to, int i) {
+    return (float)(1 + from * 10007 + to * 101 + i);
+}
+
+/* Sends the trial's numbers and says whether the right ones have come. */
+static fth_err trade_trial(nccl_exchange *x, float *device, float *host, bool *right) {
+    fth_device *dev = x->base.device;
+    const int64_t bytes = TRIAL * (int64_t)sizeof *host;
+    for (int i = 0; i < x->count * TRIAL; i++)
+        host[i] = trial_number(x->rank, i / TRIAL, i % TRIAL);
+    FTH_TRY(dev->backend->upload(dev, device, host, bytes * x->count));
+    NCCL_TRY(x->nccl.group_start(), "beginning a trial");
+    for (int r = 0; r < x->count; r++) {
+        NCCL_TRY(x->nccl.send(device + r * TRIAL, TRIAL, FTH_NCCL_FLOAT, r, x->comm, x->stream),
+                 "sending a trial");
+        NCCL_TRY(x->nccl.recv(x->come + r * TRIAL, TRIAL, FTH_NCCL_FLOAT, r, x->comm, x->stream),
+                 "receiving a trial");
+    }
+    NCCL_TRY(x->nccl.group_end(), "exchanging a trial");
+    FTH_TRY(dev->backend->download(dev, host, x->come, bytes * x->count));
+    *right = true;
+    for (int i = 0; i < x->count * TRIAL; i++)
+        *right &= host[i] == trial_number(i / TRIAL, x->rank, i % TRIAL);
+    return FTH_OK;
+}
+
+static fth_err try_out(nccl_exchange *x, bool *right) {
+    fth_device *dev = x->base.device;
+    void *device = NULL;
+    const size_t n = (size_t)x->count * TRIAL;
+    float *host = malloc(sizeof *host * n);
+    fth_err err = host ? dev->backend->alloc(dev, (int64_t)(sizeof *host * n), &device)
+                       : fth_fail(FTH_NO_MEMORY, "no memory for an exchange");
+    if (err == FTH_OK) err = trade_trial(x, device, host, right);
+    if (device) dev->backend->release(dev, device);
+    free(host);
+    return err;
+}
+
+/* Do all ranks say yes? */
+static fth_err all_say(const nccl_exchange *x, bool mine, bool *result) {
+    char said = mine, *all = calloc((size_t)x->count, 1);
+    if (!all) return fth_fail(FTH_NO_MEMORY, "no memory for an exchange");
+    fth_err err = fth_ranks_gather(x->base.ranks, &said, 1, all);
+    *result = err == FTH_OK;
+    for (int r = 0; r < x->count; r++) *result &= all[r];
+    free(all);
+    return err;
+}
+
+/* An exchange that reports no error and brings nothing has been seen (two ranks on one GPU): it
+ * would train on gradients of zero. So a few numbers go first, and all look at what has come. */
+static fth_err brings(nccl_exchange *x, bool *result) {
+    bool right = false;
+    FTH_TRY(fth_ranks_agree(x->base.ranks, try_out(x, &right)));
+    return all_say(x, right, result);
+}
+
 fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out) {
     bool there = false;
     *out = NULL;
@@ -159,9 +211,10 @@ fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exch
     x->rank = fth_rank(ranks);
     x->count = fth_rank_count(ranks);
     x->stream = fth_gpu_stream(dev);
-    fth_err err = all_have(x, &there);
+    fth_err err = all_say(x, fth_nccl_open(&x->nccl) == FTH_OK, &there);
     if (err == FTH_OK && there) err = fth_ranks_agree(ranks, connect(x));
     if (err == FTH_OK && there) err = make_room(x);
+    if (err == FTH_OK && there) err = brings(x, &there);
     if (err != FTH_OK || !there) {
         free_nccl(&x->base);
         return err;

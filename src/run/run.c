@@ -100,7 +100,9 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
     c->eos = tgt->special.eos;
     c->unk = tgt->special.unk;
     if (c->arch == FTH_ENC) FTH_TRY(fth_run_encoder_config(spec, data, c));
-    if (spec->block > c->max_positions)
+    const bool blocks = c->arch == FTH_DEC ||
+                        (c->arch == FTH_ENC && !data->images && c->head == FTH_HEAD_MASKED_TOKEN);
+    if (blocks && spec->block > c->max_positions)
         return fth_fail(FTH_USAGE, "blocks of %lld tokens are longer than --max-positions %d",
                         (long long)spec->block, c->max_positions);
     return FTH_OK;
