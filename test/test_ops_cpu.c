@@ -47,7 +47,7 @@ static int wrong_cases(const entry *list, int n, fth_precision precision, const 
     fth_op_case c;
     for (size_t i = 0; fth_op_case_at(i, &c); i++) {
         if (shape && !with_shape(&c, shape)) continue;
-        const double tolerance = precision == FTH_PRECISION_BF16 ? 2e-2 : 1e-5;
+        const double tolerance = precision == FTH_PRECISION_BF16 ? 2e-2 : 2e-5;
         const int m = c.shape->large ? n_large : n;
         if (!m || fth_harness_compare_all(ref, dev, m, &c, tolerance, FTH_TAIL_KEPT, &at) == FTH_OK)
             continue;
