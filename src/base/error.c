@@ -40,6 +40,10 @@ fth_err(fth_fail_in)(fth_err code, const char *format, ...) {
     return code;
 }
 
+fth_err(fth_no_memory)(const char *thing) {
+    return fth_fail(FTH_NO_MEMORY, "no memory for %s", thing);
+}
+
 const char *fth_error_message(void) {
     return message;
 }

@@ -26,9 +26,13 @@ fth_err fth_fail(fth_err code, const char *format, ...) __attribute__((format(pr
 /* Puts "context: " before the message kept, and returns code. */
 fth_err fth_fail_in(fth_err code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* "no memory for THING". */
+fth_err fth_no_memory(const char *thing);
+
 #ifdef __clang_analyzer__ /* it looks at one file at a time and must be told what they return */
 #define fth_fail(code, ...)    ((fth_fail)(code, __VA_ARGS__), (code))
 #define fth_fail_in(code, ...) ((fth_fail_in)(code, __VA_ARGS__), (code))
+#define fth_no_memory(thing)   ((fth_no_memory)(thing), FTH_NO_MEMORY)
 #endif
 
 /* The message of the newest failure of this thread; "" before the first. */

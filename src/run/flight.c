@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/plan.h"
-#include "run/batch_memory.h"
+#include "run/memory_check.h"
 #include "train/evaluate.h"
 #include "train/profile.h"
 

@@ -52,10 +52,10 @@ typedef struct fth_run_spec {
  * batches; the longest sentence that one can have. */
 fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const fth_dataset *data,
                        fth_config *out);
-/* Whether there is memory for the least that this model takes, before anything is built. */
-fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const fth_config *config);
 fth_err fth_run_batcher(const fth_run_spec *spec, const fth_dataset *data,
                         const fth_item_spec *item, fth_batcher **out);
+/* Tokens of its blocks; 0: labelled sentences and pictures are no blocks. */
+int32_t fth_run_block(const fth_run_spec *spec, const fth_item_spec *item);
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid);
 

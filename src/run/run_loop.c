@@ -1,0 +1,160 @@
+/* run_loop.c: update after update, until a limit is met or a signal comes, with validations and
+ * checkpoints where they are due. */
+#include "run/running.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/progress.h"
+#include "base/signals.h"
+#include "run/run_ranks.h"
+
+static fth_err log_train(fth_running *r) {
+    fth_train_state *s = &r->state;
+    double seconds = fth_now() - r->since, n = (double)s->log_updates;
+    json_t *line = fth_run_log_line("train", r->state.update);
+    fth_run_log_number(line, "epoch", (double)r->position.epoch);
+    fth_run_log_number(line, "loss", s->log_loss / (double)s->log_tokens);
+    fth_run_log_number(line, "nll_loss", s->log_nll / (double)s->log_tokens);
+    fth_run_log_number(line, "ppl", exp(s->log_nll / (double)s->log_tokens));
+    fth_run_log_number(line, "gnorm", s->log_gnorm / n);
+    fth_run_log_number(line, "lr", fth_schedule_lr(&r->trainer.recipe.schedule, s->update));
+    fth_run_log_number(line, "alpha", s->alpha);
+    fth_run_log_number(line, "wps", (double)r->tokens / seconds);
+    fth_run_log_number(line, "ups", (double)r->updates / seconds);
+    fth_run_log_number(line, "tokens", (double)r->state.tokens);
+    fth_run_log_number(line, "wall", fth_running_wall(r));
+    fth_run_log_number(line, "data_wait", fth_prefetch_waited(r->prefetch));
+    s->log_loss = s->log_nll = s->log_gnorm = 0;
+    s->log_tokens = s->log_updates = 0;
+    r->tokens = r->updates = 0;
+    r->since = fth_now();
+    return fth_run_log_write(&r->lines, line);
+}
+
+/* Validation and checkpoint belong together: the state that is saved knows the score. One that a
+ * signal ends is made when the run goes on. */
+static fth_err validate_and_save(fth_running *r, bool with_validation) {
+    fth_err err = with_validation && r->evaluates ? fth_running_validate(r) : FTH_OK;
+    return err == FTH_OK || err == FTH_STOPPED ? fth_running_save(r) : err;
+}
+
+/* Fetches the batches of one update. */
+static fth_err next_batches(fth_running *r) {
+    for (int64_t i = 0; i < r->spec->update_freq; i++) {
+        const fth_packed *packed = NULL;
+        FTH_TRY(fth_prefetch_next(r->prefetch, &packed));
+        FTH_TRY(fth_store_packed(&r->stores[i], packed, &r->model.config, 0));
+        r->position = packed->next;
+    }
+    return FTH_OK;
+}
+
+/* Is an update watched? The first one is, for it shows how the model begins. */
+static bool is_watched(const fth_running *r, int64_t update) {
+    return r->telemetry && (update == 1 || update % r->spec->telemetry == 0);
+}
+
+static fth_err one_update(fth_running *r, fth_update *u) {
+    int64_t update = r->state.update + 1;
+    int n = (int)r->spec->update_freq;
+    FTH_TRY(fth_running_check_folder(r));
+    FTH_TRY(fth_verify_found(r->verify));
+    const fth_position before = r->position;
+    FTH_TRY(next_batches(r));
+    fth_err err = is_watched(r, update)
+                      ? fth_telemetry_update(r->telemetry, update, r->batches, n, u)
+                      : fth_trainer_update(&r->trainer, update, r->batches, n, u);
+    if (err == FTH_STOPPED) r->position = before; /* as if it had not begun */
+    FTH_TRY(err);
+    if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
+    if (!u->finite) return fth_running_diverged(r, u);
+    r->state.update++;
+    if (r->state.update == 1) r->state.first_nll = u->nll;
+    r->state.last_nll = u->nll;
+    r->state.alpha = u->alpha;
+    r->state.tokens += u->tokens;
+    r->model.config.step = r->state.update;
+    r->state.log_loss += u->loss * (double)u->tokens;
+    r->state.log_nll += u->nll * (double)u->tokens;
+    r->state.log_gnorm += u->gnorm;
+    r->state.log_tokens += u->tokens;
+    r->state.log_updates++;
+    r->tokens += u->tokens;
+    r->updates++;
+    return FTH_OK;
+}
+
+/* Has a limit of the run been met? */
+static bool finished(const fth_running *r) {
+    const fth_run_spec *s = r->spec;
+    if (r->state.update >= s->max_update) return true;
+    if (s->max_epoch > 0 && r->position.epoch > s->max_epoch) return true;
+    return s->patience > 0 && r->state.patience >= s->patience;
+}
+
+/* Whether another update is to be made. The clock and signals are not the same on all ranks: they
+ * agree. */
+static fth_err goes_on(fth_running *r, int *signal, bool *result) {
+    const fth_run_spec *s = r->spec;
+    *result = false;
+    if (finished(r)) return FTH_OK;
+    *signal = fth_signals_pending();
+    bool late = s->stop_seconds > 0 && fth_now() - r->started >= s->stop_seconds;
+    FTH_TRY(fth_ranks_stop(s->ranks, signal, &late));
+    *result = !*signal && !late;
+    return FTH_OK;
+}
+
+static bool is_due(int64_t update, int64_t interval) {
+    return interval > 0 && update % interval == 0;
+}
+
+/* Whether the checkpoint that this process goes on from still lacks the validation that its update
+ * was due. */
+static bool is_unvalidated(const fth_running *r) {
+    return r->resumed && r->evaluates && r->state.update > 0 &&
+           r->state.validated != r->state.update &&
+           is_due(r->state.update, r->spec->validate_interval);
+}
+
+fth_err fth_running_loop(fth_running *r, int *signal) {
+    fth_progress bar;
+    char extra[80];
+    const int64_t update = r->state.update, most = r->spec->max_update;
+    fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
+                      update > most ? update : most);
+    r->since = fth_now();
+    int64_t saved = r->resumed ? r->state.update : -1;
+    fth_update u = {0};
+    fth_err err = FTH_OK;
+    if (is_unvalidated(r)) FTH_TRY_OR(err, validate_and_save(r, true), done);
+    for (bool on;;) {
+        FTH_TRY_OR(err, goes_on(r, signal, &on), done);
+        if (!on) break;
+        err = one_update(r, &u);
+        if (err == FTH_STOPPED) continue; /* the signal is still there */
+        if (err != FTH_OK) goto done;
+        int64_t t = r->state.update;
+        snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
+                 (double)r->tokens / (fth_now() - r->since + 1e-9));
+        fth_progress_update(&bar, t, extra);
+        if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
+        bool validation = is_due(t, r->spec->validate_interval);
+        if (validation || is_due(t, r->spec->save_interval)) {
+            const double begun = fth_now();
+            FTH_TRY_OR(err, validate_and_save(r, validation), done);
+            r->since += fth_now() - begun; /* the speed is that of training */
+            saved = t;
+        }
+    }
+    err = FTH_OK;
+    if (r->state.log_updates > 0) FTH_TRY_OR(err, log_train(r), done);
+    const bool unjudged = r->evaluates && *signal == 0 && r->state.validated != r->state.update;
+    if (saved != r->state.update || unjudged) err = validate_and_save(r, *signal == 0);
+    if (r->evaluates && r->state.validated != r->state.update) *signal = fth_signals_pending();
+done:
+    fth_progress_end(&bar);
+    return err;
+}
