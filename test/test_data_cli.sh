@@ -72,6 +72,18 @@ expect 2 "$fathom" data check lacking
 says err 'lacking/train.fds: has 20 sentences and dataset.json says 200'
 expect 2 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out data
 says err 'fathom: data is there already; --force replaces it'
+mkdir empty mine
+: >mine/notes
+expect 0 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out empty/ --force
+expect 2 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out mine --force
+says err 'fathom: mine is there and has no dataset.json: --force does not replace it'
+mv empty .empty.old # a process was killed between the two renames
+expect 2 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out empty
+says err 'fathom: empty is there already; --force replaces it'
+[ -e empty/dataset.json ]
+expect 2 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out ""
+[ "$(find . -name '.*.tmp-*' -o -name '*.old')" = "" ] || fail "left: $(ls -A)"
+rm -r empty mine
 expect 0 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out data --force --separate
 [ -e data/tokenizer.src.model ]
 [ ! -e data/valid.fds ]
@@ -124,7 +136,7 @@ begin() {
     child=$!
     exec 9>text # so that it does not end
     tries=0
-    while ! ls made 2>/dev/null | grep -q '^data\.tmp-'; do
+    while ! ls -A made 2>/dev/null | grep -q '^\.data\.tmp-'; do
         [ $tries -lt 600 ] || fail "nothing was begun: $(cat err)"
         sleep 0.1
         tries=$((tries + 1))
@@ -141,19 +153,19 @@ finish TERM
 [ ! -e made ] || fail "a signal left $(find made)"
 begin
 finish KILL
-ls made | grep -q '^data\.tmp-' || fail "SIGKILL came too late"
-mkdir made/data.tmp-1-0 "made/data.tmp-$$-0" made/data.tmp-mine # held, not held by anybody, and no name of ours
-exec 8<made/data.tmp-1-0
+ls -A made | grep -q '^\.data\.tmp-' || fail "SIGKILL came too late"
+mkdir made/.data.tmp-1-0 "made/.data.tmp-$$-0" made/.data.tmp-mine # held, not held by anybody, and no name of ours
+exec 8<made/.data.tmp-1-0
 flock 8
 expect 0 "$fathom" prepare --train-src src --train-tgt tgt --vocab-size 60 --out made/data
-[ "$(ls made | tr '\n' ' ')" = "data data.tmp-1-0 data.tmp-mine " ] || fail "not swept: $(ls made)"
+[ "$(ls -A made | LC_ALL=C sort | tr '\n' ' ')" = ".data.tmp-1-0 .data.tmp-mine data " ] || fail "not swept: $(ls -A made)"
 exec 8<&-
-rmdir made/data.tmp-1-0 made/data.tmp-mine
+rmdir made/.data.tmp-1-0 made/.data.tmp-mine
 cksum made/data/* >before
 begin --force
 finish TERM
 cksum made/data/* | cmp - before || fail "a signal took the old data set"
-[ "$(ls made)" = data ] || fail "a signal left $(ls made)"
+[ "$(ls -A made)" = data ] || fail "a signal left $(ls -A made)"
 
 [ ! -e /dev/full ] || {
     expect 1 sh -c "'$fathom' data info other > /dev/full"

@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "store/checkpoint.h"
-#include "store/staged_dir.h"
+#include "base/staged_dir.h"
 
 /* ---- system calls that fail on demand ---- */
 
@@ -316,7 +316,7 @@ static void a_writer_at_work_is_left_alone(void **state) {
     char path[300];
     fth_staged_dir d;
     PATH(path, *state, "model");
-    assert_ok(fth_staged_dir_open(&d, path, fth_is_model_file));
+    assert_ok(fth_staged_dir_open(&d, path, fth_model_may_replace));
     assert_ok(fth_staged_dir_clean(*state, NULL));
     assert_true(fth_file_exists(d.temp));
     assert_ok(write_model(path, 5)); /* a second writer does not disturb the first */

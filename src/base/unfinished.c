@@ -158,6 +158,8 @@ int fth_unfinished_claim(int fd, const char *path) {
 }
 
 fth_err fth_unfinished_clear(const char *path) {
+    struct stat st; /* a symbolic link is there for an instant only and needs no lock */
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) return fth_remove_tree(path);
     /* a pipe that somebody has called so must not be waited for */
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return FTH_OK;

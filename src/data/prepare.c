@@ -14,15 +14,15 @@
 #include "base/progress.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "data/data_dir.h"
 #include "data/encode.h"
-#include "data/out_folder.h"
 #include "data/sample.h"
 #include "data/spool.h"
 
 typedef struct work {
     const fth_prepare *p;
     int n_sides;
-    fth_out_folder folder;
+    fth_staged_dir folder;
     fth_arena arena;
     fth_text_spec text[FTH_N_SPLITS]; /* as asked for, with copies of what cannot be read twice */
     int copies;
@@ -387,7 +387,7 @@ static fth_err run(work *w) {
     w->tokenizers = json_array();
     w->splits = json_object();
     if (!w->tokenizers || !w->splits) return no_memory();
-    FTH_TRY(fth_out_folder_open(&w->folder, w->p->out, w->p->force, "dataset.json"));
+    FTH_TRY(fth_data_dir_open(&w->folder, w->p->out, w->p->force));
     FTH_TRY(copy_inputs(w));
     FTH_TRY(find_labels(w));
     FTH_TRY(w->p->tokenizer_path[0] ? load_tokenizers(w) : train_tokenizers(w));
@@ -395,7 +395,7 @@ static fth_err run(work *w) {
     FTH_TRY(prepare_splits(w));
     FTH_TRY(fth_spool_remove(w->folder.temp, w->copies));
     FTH_TRY(write_description(w));
-    return fth_out_folder_commit(&w->folder);
+    return fth_staged_dir_commit(&w->folder);
 }
 
 fth_err fth_prepare_run(const fth_prepare *p) {
@@ -407,7 +407,7 @@ fth_err fth_prepare_run(const fth_prepare *p) {
     fth_ids_fini(&w.separator);
     json_decref(w.tokenizers);
     json_decref(w.splits);
-    fth_out_folder_fini(&w.folder);
+    fth_staged_dir_fini(&w.folder);
     fth_arena_fini(&w.arena);
     return err;
 }

@@ -8,12 +8,12 @@
 #include "base/progress.h"
 #include "base/str.h"
 #include "data/codebook.h"
+#include "data/data_dir.h"
 #include "data/image_list.h"
-#include "data/out_folder.h"
 
 typedef struct work {
     const fth_prepare_images *p;
-    fth_out_folder folder;
+    fth_staged_dir folder;
     fth_image_facts facts;
     fth_label_set labels;
     json_t *splits;
@@ -216,12 +216,12 @@ static fth_err run(work *w) {
     FTH_TRY(collect_labels(w));
     w->splits = json_object();
     if (!w->splits) return no_memory();
-    FTH_TRY(fth_out_folder_open(&w->folder, w->p->out, w->p->force, "dataset.json"));
+    FTH_TRY(fth_data_dir_open(&w->folder, w->p->out, w->p->force));
     for (int split = 0; split < FTH_N_SPLITS; split++) FTH_TRY(prepare_split(w, split));
     take_mean(w);
     FTH_TRY(make_codebook(w));
     FTH_TRY(write_description(w));
-    return fth_out_folder_commit(&w->folder);
+    return fth_staged_dir_commit(&w->folder);
 }
 
 fth_err fth_prepare_images_run(const fth_prepare_images *p) {
@@ -229,6 +229,6 @@ fth_err fth_prepare_images_run(const fth_prepare_images *p) {
     fth_err err = run(&w);
     json_decref(w.splits);
     fth_label_set_fini(&w.labels);
-    fth_out_folder_fini(&w.folder);
+    fth_staged_dir_fini(&w.folder);
     return err;
 }

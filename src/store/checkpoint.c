@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "store/staged_dir.h"
+#include "base/staged_dir.h"
 
 static const char model_file[] = "model.safetensors";
 static const char optimizer_file[] = "optimizer.safetensors";
@@ -74,7 +74,7 @@ fth_err fth_checkpoint_write(const char *path, const fth_checkpoint_content *c) 
     fth_file_sums sums = {0};
     config.step = c->state.update;
     model.config = &config;
-    FTH_TRY(fth_staged_dir_open(&dir, path, fth_is_model_file));
+    FTH_TRY(fth_staged_dir_open(&dir, path, fth_model_may_replace));
     fth_err err = fth_model_files_write(dir.temp, &model, &sums);
     if (!err) err = write_optimizer(dir.temp, c, &sums);
     if (!err) err = write_state(dir.temp, c, &sums);

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/staged_dir.h"
 #include "store/checkpoint.h"
-#include "store/staged_dir.h"
 
 enum { NAME_BYTES = 40 };
 

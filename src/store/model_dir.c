@@ -2,6 +2,7 @@
  * back and checks shapes and hashes. */
 #include "store/model_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/staged_dir.h"
 #include "store/config_json.h"
-#include "store/staged_dir.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -26,6 +27,23 @@ int fth_is_model_file(const char *name) {
     for (size_t i = 0; i < COUNT(input_files); i++)
         if (!strcmp(name, input_files[i])) return 1;
     return 0;
+}
+
+fth_err fth_model_may_replace(const char *path) {
+    DIR *dir = opendir(path);
+    if (!dir)
+        return fth_fail(FTH_IO, "%s: cannot replace it by a folder: %s", path, strerror(errno));
+    fth_err err = FTH_OK;
+    for (struct dirent *entry; !err && (entry = readdir(dir));) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") && strcmp(name, "..") && !fth_is_model_file(name))
+            err = fth_fail(FTH_USAGE,
+                           "%s: will not be replaced: it holds \"%s\", which is no part of a model "
+                           "folder",
+                           path, name);
+    }
+    closedir(dir);
+    return err;
 }
 
 static fth_err join(const char *folder, const char *name, char **out) {
@@ -97,7 +115,7 @@ fth_err fth_model_dir_write(const char *path, const fth_model_content *m) {
                         path);
     fth_staged_dir dir = {0};
     fth_file_sums sums = {0};
-    FTH_TRY(fth_staged_dir_open(&dir, path, fth_is_model_file));
+    FTH_TRY(fth_staged_dir_open(&dir, path, fth_model_may_replace));
     fth_err err = fth_model_files_write(dir.temp, m, &sums);
     if (!err) err = fth_staged_dir_commit(&dir);
     fth_staged_dir_fini(&dir);

@@ -57,4 +57,7 @@ fth_err fth_model_files_write(const char *folder, const fth_model_content *m, ft
 /* Is this the name of a file of a model folder or checkpoint? */
 int fth_is_model_file(const char *name);
 
+/* FTH_USAGE when a folder holds anything else. */
+fth_err fth_model_may_replace(const char *path);
+
 #endif

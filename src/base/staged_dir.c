@@ -1,6 +1,6 @@
 /* staged_dir.c: locks the hidden folder while it is filled; commit exchanges it with the old one in
  * one step where the kernel can, else in two with NAME.old between them. */
-#include "store/staged_dir.h"
+#include "base/staged_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/unfinished.h"
 #include "base/str.h"
 
 static fth_err no_memory(const char *path) {
@@ -78,75 +77,52 @@ fth_err fth_staged_dir_resolve(const char *path, char **out) {
     return FTH_OK;
 }
 
-/* A hidden link is there for an instant only and needs no lock. */
-static fth_err remove_abandoned(const char *path) {
-    struct stat st;
-    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) return fth_remove_tree(path);
-    return fth_unfinished_clear(path);
-}
-
 /* NAME is missing: .NAME.old becomes NAME again. NAME is there: .NAME.old is superfluous. */
-static fth_err settle_old(const char *old, const char *path) {
-    if (fth_file_exists(path)) return fth_remove_tree(old);
-    if (rename(old, path) != 0) return fail_path(path, "put the older folder back");
-    return FTH_OK;
-}
-
-/* The length of NAME when entry is .NAME, suffix and then only characters of tail; 0 for entries
- * that are none of ours, or of another name than the given one. */
-static size_t name_length(const char *entry, const char *suffix, const char *tail,
-                          const char *name) {
-    if (entry[0] != '.') return 0;
-    for (const char *end = entry + 1; (end = strstr(end, suffix)); end++) {
-        const char *rest = end + strlen(suffix);
-        size_t length = (size_t)(end - entry - 1);
-        if (rest[strspn(rest, tail)] != '\0') continue;
-        if (!name || (length == strlen(name) && !strncmp(entry + 1, name, length))) return length;
-    }
-    return 0;
-}
-
-static fth_err clean_entry(const char *folder, const char *entry, const char *name) {
-    size_t old = name_length(entry, ".old", "", name);
-    size_t temp = name_length(entry, ".tmp-", "0123456789-", name);
-    if (!old && !temp) return FTH_OK;
-    char *path = fth_strdup_printf("%s/%s", folder, entry);
-    char *final = fth_strdup_printf("%s/%.*s", folder, (int)old, entry + 1);
+static fth_err settle_old(const char *path) {
+    char *old = beside(path, ".old");
     fth_err err = FTH_OK;
-    if (!path || !final)
-        err = no_memory(entry);
-    else
-        err = temp ? remove_abandoned(path) : settle_old(path, final);
+    if (!old)
+        err = no_memory(path);
+    else if (fth_file_exists(path))
+        err = fth_remove_tree(old);
+    else if (fth_file_exists(old) && rename(old, path) != 0)
+        err = fail_path(path, "put the older folder back");
+    free(old);
+    return err;
+}
+
+/* The length of NAME in ".NAME.old"; 0 for entries that are none of ours. */
+static size_t old_name_length(const char *entry) {
+    const size_t length = strlen(entry), marks = strlen("..old");
+    if (length <= marks || entry[0] != '.' || strcmp(entry + length - 4, ".old")) return 0;
+    return length - marks;
+}
+
+static fth_err settle_entry(const char *folder, const char *name, size_t length) {
+    char *path = fth_strdup_printf("%s/%.*s", folder, (int)length, name);
+    fth_err err = path ? settle_old(path) : no_memory(folder);
     free(path);
-    free(final);
+    return err;
+}
+
+static fth_err settle_all(const char *folder) {
+    DIR *dir = opendir(folder);
+    if (!dir) return errno == ENOENT ? FTH_OK : fail_path(folder, "read the folder");
+    fth_err err = FTH_OK;
+    for (struct dirent *entry; !err && (entry = readdir(dir));) {
+        const size_t length = old_name_length(entry->d_name);
+        if (length) err = settle_entry(folder, entry->d_name + 1, length);
+    }
+    closedir(dir);
     return err;
 }
 
 fth_err fth_staged_dir_clean(const char *folder, const char *name) {
-    DIR *dir = opendir(folder);
-    if (!dir) return errno == ENOENT ? FTH_OK : fail_path(folder, "read the folder");
-    fth_err err = FTH_OK;
-    for (struct dirent *entry; !err && (entry = readdir(dir));)
-        err = clean_entry(folder, entry->d_name, name);
-    closedir(dir);
-    return err;
-}
-
-static fth_err check_replaceable(const char *path, fth_may_replace *may_replace) {
-    DIR *dir = opendir(path);
-    if (!dir && errno == ENOENT) return FTH_OK;
-    if (!dir) return fail_path(path, "replace it by a folder");
-    fth_err err = FTH_OK;
-    for (struct dirent *entry; !err && (entry = readdir(dir));) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") && strcmp(name, "..") && !may_replace(name))
-            err = fth_fail(FTH_USAGE,
-                           "%s: will not be replaced: it holds \"%s\", which is no part "
-                           "of a model folder",
-                           path, name);
-    }
-    closedir(dir);
-    return err;
+    char *hidden = name ? fth_strdup_printf(".%s", name) : NULL;
+    fth_err err = name && !hidden ? no_memory(name) : fth_unfinished_sweep(folder, hidden);
+    free(hidden);
+    if (err) return err;
+    return name ? settle_entry(folder, name, strlen(name)) : settle_all(folder);
 }
 
 /* Makes and locks it; EEXIST: the name is taken, or was swept away before it could be locked. */
@@ -179,8 +155,10 @@ static fth_err make_temp(fth_staged_dir *d) {
 
 fth_err fth_staged_dir_open(fth_staged_dir *d, const char *path, fth_may_replace *may_replace) {
     *d = (fth_staged_dir){.lock = -1};
+    if (!path[0]) return fth_fail(FTH_USAGE, "the name of the folder to write is empty");
     d->path = clean_path(path);
     char *folder = d->path ? folder_of(d->path) : NULL;
+    struct stat there;
     fth_err err;
     if (!folder) {
         err = no_memory(path);
@@ -191,9 +169,9 @@ fth_err fth_staged_dir_open(fth_staged_dir *d, const char *path, fth_may_replace
         err = fth_fail(FTH_USAGE, "%s: a folder must be given by its name", path);
         goto done;
     }
-    FTH_TRY_OR(err, fth_make_dirs(folder), done);
+    FTH_TRY_OR(err, fth_new_dirs_make(&d->above, folder), done);
     FTH_TRY_OR(err, fth_staged_dir_clean(folder, name), done);
-    FTH_TRY_OR(err, check_replaceable(d->path, may_replace), done);
+    if (lstat(d->path, &there) == 0) FTH_TRY_OR(err, may_replace(d->path), done);
     err = make_temp(d);
 done:
     free(folder);
@@ -207,7 +185,6 @@ fth_err fth_staged_dir_commit(fth_staged_dir *d) {
     if (!err) err = fth_sync_dir(d->temp);
     if (!err) err = fth_unfinished_commit(&d->temp, d->path, old, &replaced);
     if (!err) err = fth_sync_dir(folder);
-    /* the new folder is safe; what cannot be removed now, the next writer clears */
     if (!err && replaced) (void)fth_remove_tree(replaced);
     fth_unfinished_drop(replaced);
     free(replaced);
@@ -220,6 +197,7 @@ void fth_staged_dir_fini(fth_staged_dir *d) {
     if (d->path && d->temp) (void)fth_remove_tree(d->temp);
     fth_unfinished_drop(d->temp);
     if (d->path && d->lock >= 0) close(d->lock);
+    fth_new_dirs_fini(&d->above);
     free(d->temp);
     free(d->path);
     *d = (fth_staged_dir){.lock = -1};
