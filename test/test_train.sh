@@ -224,6 +224,8 @@ refuses 2 "begun with --best-by not set, now it is" $train --save-dir cut --vali
 expect 0 $train --save-dir cut --max-update 31 --lr 0.02
 grep -q 'cut goes on with --lr 0.02 (was 0.01), --max-update 31 (was 30)' err || fail "what changed is not said: $(cat err)"
 [ -s cut/config.yaml ] || fail "config.yaml is not there again"
+expect 0 $train --save-dir cut --max-update 32 --lr-scheduler polynomial --power 2 # all of a schedule may change
+grep -q -e '--power 2 (was not set)' err || fail "what changed is not said: $(cat err)"
 refuses 2 "--layer-norm-eps 3: must be a number above 0 and below 1" $train --save-dir bad --layer-norm-eps 3
 expect 3 $train --save-dir wild --lr 1e30 --max-update 30
 grep -q 'diverged at update' err || fail "divergence is not reported: $(cat err)"

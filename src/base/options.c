@@ -52,6 +52,15 @@ static place find(const fth_option_group *groups, size_t n, const char *name, si
     return (place){0};
 }
 
+fth_option_resume fth_option_on_resume(const fth_option_group *groups, size_t n, const char *name,
+                                       size_t length) {
+    for (size_t g = 0; g < n; g++) {
+        const fth_option *o = find(&groups[g], 1, name, length).option;
+        if (o) return o->rule.resume ? o->rule.resume : groups[g].resume;
+    }
+    return FTH_RESUME_UNSTATED;
+}
+
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for the options");
 }

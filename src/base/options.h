@@ -56,12 +56,22 @@ typedef enum fth_option_kind {
     FTH_OPTION_SIZE
 } fth_option_kind;
 
+/* What becomes of an option when a run goes on from a checkpoint. */
+typedef enum fth_option_resume {
+    FTH_RESUME_UNSTATED,   /* what its group says; an option of a run must have one of the others */
+    FTH_RESUME_KEPT,       /* must have the value that the run began with */
+    FTH_RESUME_SAID,       /* may have another one, which is said */
+    FTH_RESUME_FREE,       /* nothing that is computed depends on it */
+    FTH_RESUME_OF_MACHINE, /* nor need it be the same on all ranks */
+} fth_option_resume;
+
 /* Which values are allowed. The bounds count for numbers and sizes. */
 typedef struct fth_option_rule {
     bool has_low, has_high, above_low, below_high; /* above, below: the bound itself is excluded */
     double low, high;
     const char *choices;  /* "auto|cpu|cuda" */
     const char *shown_as; /* the word for the value in --help, e.g. FILE */
+    fth_option_resume resume;
 } fth_option_rule;
 
 /* The rules: initialisers of the struct above. */
@@ -73,6 +83,12 @@ typedef struct fth_option_rule {
 #define FTH_INSIDE(a, b)   FTH_BELOW(a, b), .above_low = true  /* a < value < b */
 #define FTH_CHOICES(words) .choices = (words)
 #define FTH_SHOWN_AS(word) .shown_as = (word)
+
+/* Around the rule of an option of a run: FTH_SAID(FTH_ABOVE(0)). */
+#define FTH_KEPT(...)       __VA_ARGS__, .resume = FTH_RESUME_KEPT
+#define FTH_SAID(...)       __VA_ARGS__, .resume = FTH_RESUME_SAID
+#define FTH_FREE(...)       __VA_ARGS__, .resume = FTH_RESUME_FREE
+#define FTH_OF_MACHINE(...) __VA_ARGS__, .resume = FTH_RESUME_OF_MACHINE
 
 typedef struct fth_option {
     const char *field; /* warmup_updates */
@@ -90,6 +106,7 @@ typedef struct fth_option_group {
     void *values;       /* the struct */
     bool *set;          /* [count], by fth_options_parse: given by a file or on the command line */
     const char **typed; /* [count], by fth_options_parse: the value on the command line, or NULL */
+    fth_option_resume resume; /* of options that do not say it themselves */
 } fth_option_group;
 
 #define FTH_OPTION_TYPE_I64    int64_t
@@ -116,7 +133,8 @@ typedef struct fth_option_group {
     static inline fth_option_group function(type *values) {                                        \
         typedef type options_here;                                                                 \
         static const fth_option table[] = {LINES(FTH_OPTION_ROW)};                                 \
-        return (fth_option_group){title, table, sizeof table / sizeof *table, values, NULL, NULL}; \
+        return (fth_option_group){title, table, sizeof table / sizeof *table, values,              \
+                                  NULL,  NULL,  FTH_RESUME_UNSTATED};                              \
     }
 
 /* What a verb says about itself in --help. */
@@ -152,6 +170,11 @@ void fth_option_forget(const fth_option_group *groups, size_t n, const char *fie
 
 /* The value that the option of this field has on the command line, NULL where it is not there. */
 const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field);
+
+/* What becomes of the option of this name ("warmup-updates") when a run goes on; UNSTATED also for a
+ * name that no option has. */
+fth_option_resume fth_option_on_resume(const fth_option_group *groups, size_t n, const char *name,
+                                       size_t length);
 
 /* Appends all values as YAML that reads back as the same values. */
 fth_err fth_options_dump(const fth_option_group *groups, size_t n, fth_str *out);

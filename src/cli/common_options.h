@@ -8,10 +8,11 @@
 #include "train/trainer.h"
 
 #define DEVICE_OPTIONS_FROM(X, standard)                                                           \
-    X(CHOICE, device, standard, FTH_CHOICES("auto|cpu|cuda|ref"),                                  \
+    X(CHOICE, device, standard, FTH_OF_MACHINE(FTH_CHOICES("auto|cpu|cuda|ref")),                  \
       "where to compute; auto takes a GPU when there is one")                                      \
-    X(CHOICE, precision, "fp32", FTH_CHOICES("fp32|bf16"), "of weights and activations")           \
-    X(I64, threads, "", FTH_RANGE(1, 1024), "CPU threads; default: one for each core")
+    X(CHOICE, precision, "fp32", FTH_KEPT(FTH_CHOICES("fp32|bf16")), "of weights and activations") \
+    X(I64, threads, "", FTH_OF_MACHINE(FTH_RANGE(1, 1024)),                                        \
+      "CPU threads; default: one for each core")
 #define DEVICE_OPTIONS(X)     DEVICE_OPTIONS_FROM(X, "auto")
 #define CPU_DEVICE_OPTIONS(X) DEVICE_OPTIONS_FROM(X, "cpu")
 FTH_OPTIONS(fth_device_options, "device", DEVICE_OPTIONS)
@@ -26,25 +27,28 @@ FTH_OPTION_GROUP(fth_cpu_device_options_group, fth_device_options, "device", CPU
 #define FTH_QUANTIZE_RULE "--quantize int8 needs weights that are finite"
 
 #define OPTIMISER_OPTIONS(X)                                                                       \
-    X(F64, lr, "0.0005", FTH_ABOVE(0), "peak learning rate")                                       \
+    X(F64, lr, "0.0005", FTH_SAID(FTH_ABOVE(0)), "peak learning rate")                             \
     X(CHOICE, lr_scheduler, "inverse_sqrt",                                                        \
-      FTH_CHOICES("inverse_sqrt|inverse_sqrt_nowarmup|constant|linear|cosine|polynomial|wsd"),     \
+      FTH_SAID(FTH_CHOICES(                                                                        \
+          "inverse_sqrt|inverse_sqrt_nowarmup|constant|linear|cosine|polynomial|wsd")),            \
       "how the rate changes")                                                                      \
-    X(I64, warmup_updates, "4000", FTH_RANGE(0, 1e12),                                             \
+    X(I64, warmup_updates, "4000", FTH_SAID(FTH_RANGE(0, 1e12)),                                   \
       "updates in which the rate rises to its peak")                                               \
-    X(F64, warmup_init_lr, "1e-7", FTH_MIN(0), "rate where the rise begins")                       \
-    X(I64, max_update, "100000", FTH_MIN(1), "updates of the whole run")                           \
-    X(F64, end_learning_rate, "", FTH_MIN(0),                                                      \
+    X(F64, warmup_init_lr, "1e-7", FTH_SAID(FTH_MIN(0)), "rate where the rise begins")             \
+    X(I64, max_update, "100000", FTH_SAID(FTH_MIN(1)), "updates of the whole run")                 \
+    X(F64, end_learning_rate, "", FTH_SAID(FTH_MIN(0)),                                            \
       "polynomial, wsd: the rate at --max-update; default: 0")                                     \
-    X(F64, power, "", FTH_ABOVE(0), "polynomial: of the share that is left; default: 1")           \
-    X(I64, decay_updates, "", FTH_MIN(1),                                                          \
+    X(F64, power, "", FTH_SAID(FTH_ABOVE(0)), "polynomial: of the share that is left; default: 1") \
+    X(I64, decay_updates, "", FTH_SAID(FTH_MIN(1)),                                                \
       "wsd: updates of the way down, the last ones; default: a fifth of --max-update")             \
-    X(STR, adam_betas, "0.9,0.98", FTH_SHOWN_AS("B1,B2"), "decay of Adam's two averages")          \
-    X(F64, adam_eps, "1e-8", FTH_ABOVE(0), "added to the root of Adam's second average")           \
-    X(F64, weight_decay, "0.0001", FTH_MIN(0), "decoupled, of every parameter")                    \
-    X(F64, clip_norm, "0", FTH_MIN(0),                                                             \
+    X(STR, adam_betas, "0.9,0.98", FTH_KEPT(FTH_SHOWN_AS("B1,B2")),                                \
+      "decay of Adam's two averages")                                                              \
+    X(F64, adam_eps, "1e-8", FTH_KEPT(FTH_ABOVE(0)), "added to the root of Adam's second average") \
+    X(F64, weight_decay, "0.0001", FTH_KEPT(FTH_MIN(0)), "decoupled, of every parameter")          \
+    X(F64, clip_norm, "0", FTH_KEPT(FTH_MIN(0)),                                                   \
       "largest gradient norm; 0: no clipping, and no memory for the gradients of layers")          \
-    X(F64, label_smoothing, "0", FTH_BELOW(0, 1), "share of the target spread over all words")
+    X(F64, label_smoothing, "0", FTH_KEPT(FTH_BELOW(0, 1)),                                        \
+      "share of the target spread over all words")
 FTH_OPTIONS(fth_optimiser_options, "optimiser", OPTIMISER_OPTIONS)
 
 #define MODEL_OPTIONS(X)                                                                           \

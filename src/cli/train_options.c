@@ -11,6 +11,7 @@ void fth_run_options_init(fth_run_options *o) {
     o->groups[2] = fth_encoder_options_group(&o->encoder);
     o->groups[3] = fth_optimiser_options_group(&o->optimiser);
     o->groups[4] = fth_device_options_group(&o->device);
+    o->groups[1].resume = o->groups[2].resume = FTH_RESUME_KEPT; /* they say what the model is */
 }
 
 static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out) {
@@ -51,6 +52,8 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
     const fth_optimiser_options *a = &all->optimiser;
 
     *spec = (fth_run_spec){.save_dir = o->save_dir,
+                           .options = all->groups,
+                           .n_options = FTH_RUN_GROUPS,
                            .restore_file = o->restore_file,
                            .init_from = o->init_from,
                            .max_tokens = o->max_tokens,

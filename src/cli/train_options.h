@@ -6,50 +6,57 @@
 #include "run/run.h"
 
 #define TRAIN_OPTIONS(X)                                                                           \
-    X(STR, save_dir, "run", FTH_SHOWN_AS("FOLDER"),                                                \
+    X(STR, save_dir, "run", FTH_FREE(FTH_SHOWN_AS("FOLDER")),                                      \
       "run folder: checkpoints, log.jsonl, config.yaml; an unfinished run there goes on")          \
-    X(CHOICE, validate_score, "", FTH_CHOICES("bleu|chrf"),                                        \
+    X(CHOICE, validate_score, "", FTH_SAID(FTH_CHOICES("bleu|chrf")),                              \
       "translate the validation data too, and log this score; default: none")                      \
-    X(I64, validate_beam, "", FTH_RANGE(1, 256), "hypotheses of that translation; default: 4")     \
-    X(I64, validate_sentences, "", FTH_MIN(1), "translate only the first so many; default: all")   \
-    X(CHOICE, best_by, "", FTH_CHOICES("nll|score"),                                               \
+    X(I64, validate_beam, "", FTH_SAID(FTH_RANGE(1, 256)),                                         \
+      "hypotheses of that translation; default: 4")                                                \
+    X(I64, validate_sentences, "", FTH_SAID(FTH_MIN(1)),                                           \
+      "translate only the first so many; default: all")                                            \
+    X(CHOICE, best_by, "", FTH_KEPT(FTH_CHOICES("nll|score")),                                     \
       "what the best checkpoint is best by, and patience; default: nll")                           \
-    X(STR, restore_file, "", FTH_SHOWN_AS("MODEL"), "start from the weights of this model")        \
-    X(STR, init_from, "", FTH_SHOWN_AS("MODEL"),                                                   \
+    X(STR, restore_file, "", FTH_KEPT(FTH_SHOWN_AS("MODEL")),                                      \
+      "start from the weights of this model")                                                      \
+    X(STR, init_from, "", FTH_KEPT(FTH_SHOWN_AS("MODEL")),                                         \
       "start from what fits of a model of another task (fine-tuning); the rest begins fresh")      \
-    X(BOOL, reset_schedule, "false", FTH_ANY,                                                      \
+    X(BOOL, reset_schedule, "false", FTH_KEPT(FTH_ANY),                                            \
       "with --restore-file or --init-from: begin the method's schedule anew, instead of at its "   \
       "end")                                                                                       \
-    X(I64, seed, "1", FTH_MIN(0), "of initial values, dropout and the order of the data")          \
-    X(I64, max_tokens, "4096", FTH_RANGE(1, 16777216),                                             \
+    X(I64, seed, "1", FTH_KEPT(FTH_MIN(0)),                                                        \
+      "of initial values, dropout and the order of the data")                                      \
+    X(I64, max_tokens, "4096", FTH_KEPT(FTH_RANGE(1, 16777216)),                                   \
       "source tokens, and target tokens, of a batch at most")                                      \
-    X(I64, update_freq, "", FTH_RANGE(1, 65536),                                                   \
+    X(I64, update_freq, "", FTH_KEPT(FTH_RANGE(1, 65536)),                                         \
       "batches whose gradients make one update; default: one of each rank")                        \
-    X(I64, max_epoch, "0", FTH_MIN(0), "passes over the data; 0: no limit")                        \
-    X(I64, patience, "0", FTH_MIN(0), "validations without a better score before it ends; 0: off") \
-    X(I64, save_interval_updates, "1000", FTH_MIN(0), "updates between checkpoints")               \
-    X(I64, validate_interval_updates, "1000", FTH_MIN(0), "updates between validations")           \
-    X(I64, keep_last, "5", FTH_MIN(0), "checkpoints to keep, beside the best; 0: all")             \
-    X(I64, log_interval, "100", FTH_MIN(1), "updates between lines of log.jsonl")                  \
-    X(I64, telemetry, "0", FTH_MIN(0),                                                             \
+    X(I64, max_epoch, "0", FTH_SAID(FTH_MIN(0)), "passes over the data; 0: no limit")              \
+    X(I64, patience, "0", FTH_SAID(FTH_MIN(0)),                                                    \
+      "validations without a better score before it ends; 0: off")                                 \
+    X(I64, save_interval_updates, "1000", FTH_SAID(FTH_MIN(0)), "updates between checkpoints")     \
+    X(I64, validate_interval_updates, "1000", FTH_SAID(FTH_MIN(0)), "updates between validations") \
+    X(I64, keep_last, "5", FTH_SAID(FTH_MIN(0)), "checkpoints to keep, beside the best; 0: all")   \
+    X(I64, log_interval, "100", FTH_FREE(FTH_MIN(1)), "updates between lines of log.jsonl")        \
+    X(I64, telemetry, "0", FTH_FREE(FTH_MIN(0)),                                                   \
       "updates between measurements of every sub-layer in log.jsonl (doc/telemetry.md); 0: none")  \
-    X(F64, stop_time_hours, "0", FTH_MIN(0), "end, with a checkpoint, after so long; 0: off")      \
-    X(I64, judge_after, "", FTH_MIN(0),                                                            \
+    X(F64, stop_time_hours, "0", FTH_SAID(FTH_MIN(0)),                                             \
+      "end, with a checkpoint, after so long; 0: off")                                             \
+    X(I64, judge_after, "", FTH_SAID(FTH_MIN(0)),                                                  \
       "updates before a run that learns nothing counts as failed; default: the larger of 400 "     \
       "and the warm-up")                                                                           \
-    X(SIZE, memory_budget, "", FTH_ANY,                                                            \
+    X(SIZE, memory_budget, "", FTH_FREE(FTH_ANY),                                                  \
       "memory to stay within, by recomputing layers; 0: any; default: no limit")                   \
-    X(I64, tokens_per_sample, "512", FTH_RANGE(2, 65535),                                          \
+    X(I64, tokens_per_sample, "512", FTH_KEPT(FTH_RANGE(2, 65535)),                                \
       "block length of a language model (--arch dec, or --head masked-token)")                     \
-    X(I64, ranks, "", FTH_RANGE(1, 65536),                                                         \
+    X(I64, ranks, "", FTH_FREE(FTH_RANGE(1, 65536)),                                               \
       "processes on this machine that train together, started by mpirun (doc/clusters.md); "       \
       "default: one, or those that mpirun or srun has started")                                    \
-    X(STR, devices, "", FTH_SHOWN_AS("LIST"),                                                      \
+    X(STR, devices, "", FTH_FREE(FTH_SHOWN_AS("LIST")),                                            \
       "where ranks compute, one after the other, as cuda:0,cuda:1; starts as many ranks")          \
-    X(F64, rank_timeout, "20", FTH_ABOVE(0),                                                       \
+    X(F64, rank_timeout, "20", FTH_FREE(FTH_ABOVE(0)),                                             \
       "seconds after which a rank that is silent is lost, and the others end")                     \
-    X(BOOL, strict, "false", FTH_ANY, "a sentence that does not fit a batch is an error")          \
-    X(BOOL, quiet, "false", FTH_ANY, "no progress, only warnings")
+    X(BOOL, strict, "false", FTH_KEPT(FTH_ANY),                                                    \
+      "a sentence that does not fit a batch is an error")                                          \
+    X(BOOL, quiet, "false", FTH_FREE(FTH_ANY), "no progress, only warnings")
 FTH_OPTIONS(fth_train_options, "run", TRAIN_OPTIONS)
 
 #define ENCODER_OPTIONS(X)                                                                         \

@@ -1,5 +1,5 @@
-/* resume_options.c: compares the options of a checkpoint with those of the call, line by line, by a
- * table of which may change. */
+/* resume_options.c: compares the options of a checkpoint with those of the call, line by line, by
+ * what the tables of options say of each. */
 #include "run/resume_options.h"
 
 #include <stdbool.h>
@@ -8,47 +8,6 @@
 
 #include "base/file.h"
 #include "base/str.h"
-
-typedef enum rule {
-    EQUAL,  /* must be as it was */
-    SAID,   /* may change, and that is said */
-    NOTHING /* has no influence on what is computed */
-} rule;
-
-/* What is not in the list must be as it was. */
-static rule rule_of(const char *key, size_t length) {
-    static const struct {
-        const char *key;
-        rule rule;
-    } rules[] = {{"lr", SAID},
-                 {"lr-scheduler", SAID},
-                 {"warmup-updates", SAID},
-                 {"warmup-init-lr", SAID},
-                 {"max-update", SAID},
-                 {"max-epoch", SAID},
-                 {"patience", SAID},
-                 {"stop-time-hours", SAID},
-                 {"save-interval-updates", SAID},
-                 {"validate-interval-updates", SAID},
-                 {"keep-last", SAID},
-                 {"judge-after", SAID},
-                 {"validate-beam", SAID},
-                 {"validate-sentences", SAID},
-                 {"validate-score", SAID},
-                 {"device", NOTHING},
-                 {"log-interval", NOTHING},
-                 {"memory-budget", NOTHING},
-                 {"quiet", NOTHING},
-                 {"rank-timeout", NOTHING},
-                 {"ranks", NOTHING},
-                 {"save-dir", NOTHING},
-                 {"telemetry", NOTHING},
-                 {"threads", NOTHING}};
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (strlen(rules[i].key) == length && memcmp(rules[i].key, key, length) == 0)
-            return rules[i].rule;
-    return EQUAL;
-}
 
 /* A line "key: value". */
 typedef struct line {
@@ -83,29 +42,53 @@ static bool find_line(const char *text, const line *key, line *out) {
     return false;
 }
 
-fth_err fth_run_options_compare(const char *run, const char *before, const char *now,
-                                fth_str *changed) {
-    line is, was;
-    while (next_line(&now, &is)) {
-        if (!find_line(before, &is, &was) ||
-            (was.value_length == is.value_length &&
-             memcmp(was.value, is.value, (size_t)is.value_length) == 0))
-            continue;
-        switch (rule_of(is.key, (size_t)is.key_length)) {
-        case EQUAL:
-            return fth_fail(FTH_BAD_CONFIG,
-                            "%s: the run was begun with --%.*s %.*s, now it is %.*s; use another "
-                            "--save-dir, or the old value to go on",
-                            run, is.key_length, is.key, was.value_length, was.value,
-                            is.value_length, is.value);
-        case SAID:
-            FTH_TRY(fth_str_addf(changed, "%s--%.*s %.*s (was %.*s)", changed->length ? ", " : "",
-                                 is.key_length, is.key, is.value_length, is.value, was.value_length,
-                                 was.value));
-            break;
-        case NOTHING: break;
-        }
+static fth_option_resume rule_of(const fth_run_spec *s, const line *l) {
+    return fth_option_on_resume(s->options, s->n_options, l->key, (size_t)l->key_length);
+}
+
+static bool is_same(const line *a, const line *b) {
+    return a->value_length == b->value_length &&
+           memcmp(a->value, b->value, (size_t)a->value_length) == 0;
+}
+
+static fth_err compare_line(const fth_run_spec *s, const line *is, const line *was,
+                            fth_str *changed) {
+    switch (rule_of(s, is)) {
+    case FTH_RESUME_FREE:
+    case FTH_RESUME_OF_MACHINE: return FTH_OK;
+    case FTH_RESUME_SAID:
+        return fth_str_addf(changed, "%s--%.*s %.*s (was %.*s)", changed->length ? ", " : "",
+                            is->key_length, is->key, is->value_length, is->value, was->value_length,
+                            was->value);
+    case FTH_RESUME_KEPT:
+    case FTH_RESUME_UNSTATED: break;
     }
+    return fth_fail(FTH_BAD_CONFIG,
+                    "%s: the run was begun with --%.*s %.*s, now it is %.*s; use another "
+                    "--save-dir, or the old value to go on",
+                    s->save_dir, is->key_length, is->key, was->value_length, was->value,
+                    is->value_length, is->value);
+}
+
+fth_err fth_run_options_compare(const fth_run_spec *spec, const char *before, fth_str *changed) {
+    const char *now = spec->yaml;
+    line is, was;
+    while (next_line(&now, &is))
+        if (find_line(before, &is, &was) && !is_same(&is, &was))
+            FTH_TRY(compare_line(spec, &is, &was, changed));
+    return FTH_OK;
+}
+
+/* A new option must not be forgotten here. */
+static fth_err check_tables(const fth_run_spec *spec) {
+    const char *text = spec->yaml;
+    line l;
+    while (next_line(&text, &l))
+        if (rule_of(spec, &l) == FTH_RESUME_UNSTATED)
+            return fth_fail(FTH_FAILED,
+                            "--%.*s: its table does not say whether a run may go on with another "
+                            "value",
+                            l.key_length, l.key);
     return FTH_OK;
 }
 
@@ -114,7 +97,7 @@ fth_err fth_run_options_stored(const char *run, const char *key, int64_t *value)
     char *begun = fth_strdup_printf("%s/checkpoints/last", run);
     char *yaml = NULL;
     size_t size;
-    fth_err err = path && begun ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    fth_err err = path && begun ? FTH_OK : fth_no_memory("a name");
     *value = -1;
     if (err == FTH_OK && fth_file_exists(begun) && fth_file_exists(path)) {
         const line wanted = {.key = key, .key_length = (int)strlen(key)};
@@ -129,10 +112,11 @@ fth_err fth_run_options_stored(const char *run, const char *key, int64_t *value)
     return err;
 }
 
-fth_err fth_run_options_keep(const char *run, const char *yaml) {
-    char *path = fth_strdup_printf("%s/config.yaml", run);
-    if (!path) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
-    fth_err err = fth_file_write(path, yaml, strlen(yaml));
+fth_err fth_run_options_keep(const fth_run_spec *spec) {
+    FTH_TRY(check_tables(spec));
+    char *path = fth_strdup_printf("%s/config.yaml", spec->save_dir);
+    if (!path) return fth_no_memory("a name");
+    fth_err err = fth_file_write(path, spec->yaml, strlen(spec->yaml));
     free(path);
     return err;
 }

@@ -62,7 +62,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     *result = (fth_run_result){.best_nll = NAN, .final_nll = NAN, .best_score = NAN};
     fth_err err = fth_ranks_agree(spec->ranks, fth_running_open(&r));
     if (err != FTH_OK) goto done;
-    FTH_TRY_OR(err, fth_ranks_same_run(spec->ranks, spec->yaml, fth_folder_hash(&r.folder)), done);
+    FTH_TRY_OR(err, fth_ranks_same_run(spec, fth_folder_hash(&r.folder)), done);
     FTH_TRY_OR(err, fth_running_start(&r), done);
     FTH_TRY_OR(err, log_start(&r), done);
     fth_signals_catch(&before);

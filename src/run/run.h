@@ -4,6 +4,7 @@
 #define FTH_RUN_RUN_H
 
 #include "base/log.h"
+#include "base/options.h"
 #include "data/batcher.h"
 #include "data/folder.h"
 #include "data/masking.h"
@@ -23,9 +24,11 @@ typedef struct fth_encoder_data {
 
 /* Everything that a run is told. */
 typedef struct fth_run_spec {
-    const char *data;         /* data set folder */
-    const char *save_dir;     /* RUN */
-    const char *yaml;         /* the resolved options, for RUN/config.yaml */
+    const char *data;                /* data set folder */
+    const char *save_dir;            /* RUN */
+    const char *yaml;                /* the resolved options, for RUN/config.yaml */
+    const fth_option_group *options; /* [n_options] the tables that they come from */
+    size_t n_options;
     fth_config config;        /* vocabularies and special ids are set from the data */
     const char *restore_file; /* "" or a model folder whose weights the run starts from */
     const char *init_from;    /* "" or one of another task, of which it takes what fits */

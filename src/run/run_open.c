@@ -125,7 +125,7 @@ static fth_err compare(fth_running *r, const fth_checkpoint *c) {
             "text; use another --save-dir",
             s->data, s->save_dir);
     fth_err err = FTH_OK;
-    if (c->options) err = fth_run_options_compare(s->save_dir, c->options, s->yaml, &changed);
+    if (c->options) err = fth_run_options_compare(s, c->options, &changed);
     if (err == FTH_OK) err = fth_config_expect(&c->model->config, c->model->path, &r->model.config);
     if (err == FTH_OK && c->state.seed != (int64_t)s->recipe.seed)
         err = fth_fail(FTH_BAD_CONFIG, "seed is %lld in %s, now it is %lld",
@@ -153,7 +153,7 @@ static fth_err open_folder(fth_running *r) {
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
     if (err == FTH_OK) err = fth_unfinished_sweep(r->spec->save_dir, NULL);
     if (err == FTH_OK) err = find_checkpoint(r);
-    if (err == FTH_OK) err = fth_run_options_keep(r->spec->save_dir, r->spec->yaml);
+    if (err == FTH_OK) err = fth_run_options_keep(r->spec);
     free(log);
     return err;
 }

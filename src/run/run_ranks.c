@@ -10,30 +10,29 @@
 #include "base/str.h"
 #include "run/run_log.h"
 
-/* Options that may have other values on other machines. */
-static bool is_local(const char *line) {
-    static const char *const keys[] = {"threads:", "device:", "#"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strncmp(line, keys[i], strlen(keys[i])) == 0) return true;
-    return false;
+/* Comments, and options that may have other values on other machines. */
+static bool is_local(const fth_run_spec *spec, const char *line) {
+    return line[0] == '#' || fth_option_on_resume(spec->options, spec->n_options, line,
+                                                  strcspn(line, ":\n")) == FTH_RESUME_OF_MACHINE;
 }
 
-static fth_err options_text(const char *yaml, fth_str *out) {
+static fth_err options_text(const fth_run_spec *spec, fth_str *out) {
     FTH_TRY(fth_str_addf(out, "version: %s\n", FATHOM_VERSION));
-    while (*yaml) {
-        const size_t n = strcspn(yaml, "\n") + 1;
-        const size_t length = yaml[n - 1] ? n : n - 1;
-        if (!is_local(yaml)) FTH_TRY(fth_str_add(out, yaml, length));
-        yaml += length;
+    for (const char *line = spec->yaml; *line;) {
+        const size_t n = strcspn(line, "\n") + 1;
+        const size_t length = line[n - 1] ? n : n - 1;
+        if (!is_local(spec, line)) FTH_TRY(fth_str_add(out, line, length));
+        line += length;
     }
     return FTH_OK;
 }
 
-fth_err fth_ranks_same_run(fth_ranks *ranks, const char *yaml, uint64_t data_hash) {
+fth_err fth_ranks_same_run(const fth_run_spec *spec, uint64_t data_hash) {
+    fth_ranks *ranks = spec->ranks;
     if (!ranks) return FTH_OK;
     fth_str text = {0};
     char hash[32];
-    fth_err err = fth_ranks_agree(ranks, options_text(yaml, &text));
+    fth_err err = fth_ranks_agree(ranks, options_text(spec, &text));
     if (err == FTH_OK) err = fth_ranks_same(ranks, "options", text.text);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)data_hash);
     if (err == FTH_OK) err = fth_ranks_same(ranks, "the data set's hash", hash);

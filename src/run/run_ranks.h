@@ -4,10 +4,10 @@
 
 #include "base/json.h"
 #include "ranks/ranks.h"
+#include "run/run.h"
 
-/* Fails where ranks have other programs, options (as YAML; what may differ between machines is left
- * out) or data. */
-fth_err fth_ranks_same_run(fth_ranks *ranks, const char *yaml, uint64_t data_hash);
+/* Fails where ranks have other programs, options (but for those of the machine) or data. */
+fth_err fth_ranks_same_run(const fth_run_spec *spec, uint64_t data_hash);
 
 /* Number and hosts of the ranks. */
 void fth_ranks_log_start(json_t *line, const fth_ranks *ranks);
