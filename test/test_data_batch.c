@@ -521,25 +521,52 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* What a test takes of the batches that are made ahead. */
+typedef struct taken {
+    uint64_t hash[16];
+    int n;
+} taken;
+
+static fth_err take_hash(void *context, int k, const fth_packed *packed) {
+    taken *t = context;
+    t->hash[k] = hash_batch(packed);
+    return FTH_OK;
+}
+
+static fth_err refuse_third(void *context, int k, const fth_packed *packed) {
+    taken *t = context;
+    (void)packed;
+    return t->n++ < 2 ? FTH_OK : fth_fail(FTH_BAD_INPUT, "slot %d is full", k);
+}
+
 static void prefetched_batches_are_the_same(void **state) {
     fth_dataset *d = make_set(*state, 800, 2, 15, 50);
     fth_batch_options o = {.max_tokens = 300, .seed = 4, .window = 200};
     double waited = 0;
     for (int depth = 1; depth < 6; depth += 2) {
         const double start = seconds();
+        const int held = depth == 3 ? 4 : 1;
+        uint64_t expected[4];
+        int slots[4];
+        taken t = {0};
+        fth_prefetch_spec spec = {300, depth, held, take_hash, &t};
         fth_batcher *a = NULL, *b = NULL;
         fth_prefetch *ahead = NULL;
         fth_packed p;
-        const fth_packed *q;
+        fth_prefetched q;
         assert_ok(fth_packed_init(&p, 300));
         assert_ok(fth_batcher_new(d, &o, &a));
         assert_ok(fth_batcher_new(d, &o, &b));
-        assert_ok(fth_prefetch_new(b, 300, depth, &ahead));
+        assert_ok(fth_prefetch_new(b, &spec, &ahead));
         for (int i = 0; i < 100; i++) {
             assert_ok(fth_batcher_next(a, &p));
             assert_ok(fth_prefetch_next(ahead, &q));
-            assert_true(hash_batch(&p) == hash_batch(q));
-            assert_memory_equal(&p.next, &q->next, sizeof p.next);
+            expected[i % held] = hash_batch(&p);
+            slots[i % held] = q.slot;
+            assert_int_equal(q.n_sent, p.n_sent);
+            assert_memory_equal(&p.next, &q.next, sizeof p.next);
+            if (i % 10 == 9) usleep(1000); /* time to overwrite what is held */
+            for (int k = 0; k < held && k <= i; k++) assert_true(t.hash[slots[k]] == expected[k]);
         }
         assert_true(fth_prefetch_waited(ahead) <= seconds() - start);
         waited += fth_prefetch_waited(ahead);
@@ -557,24 +584,36 @@ static void prefetching_ends_and_fails(void **state) {
     fth_batch_options o = {.max_tokens = 300, .in_order = 1};
     fth_batcher *b = NULL;
     fth_prefetch *ahead = NULL;
-    const fth_packed *q;
+    taken t = {0};
+    fth_prefetch_spec spec = {300, 2, 1, take_hash, &t};
+    fth_prefetched q;
     int64_t total = 0;
     assert_ok(fth_batcher_new(d, &o, &b));
-    assert_ok(fth_prefetch_new(b, 300, 2, &ahead));
+    assert_ok(fth_prefetch_new(b, &spec, &ahead));
     do {
         assert_ok(fth_prefetch_next(ahead, &q));
-        total += q->n_sent;
-    } while (q->n_sent);
+        total += q.n_sent;
+    } while (q.n_sent);
     assert_int_equal(total, 100);
     assert_ok(fth_prefetch_next(ahead, &q));
-    assert_int_equal(q->n_sent, 0);
+    assert_int_equal(q.n_sent, 0);
+    fth_prefetch_free(ahead);
+    fth_batcher_free(b);
+    assert_ok(fth_batcher_new(d, &o, &b));
+    spec.fill = refuse_third;
+    assert_ok(fth_prefetch_new(b, &spec, &ahead));
+    for (int i = 0; i < 2; i++) assert_ok(fth_prefetch_next(ahead, &q));
+    for (int i = 0; i < 2; i++)
+        assert_failed(fth_prefetch_next(ahead, &q), FTH_BAD_INPUT,
+                      (const char *[]){"slot 2 is full", NULL});
     fth_prefetch_free(ahead);
     fth_batcher_free(b);
     fth_dataset_free(d);
     d = make_tens(*state);
     o = (fth_batch_options){.max_tokens = 10, .seed = 1}; /* no sentence fits */
+    spec = (fth_prefetch_spec){10, 2, 1, take_hash, &t};
     assert_ok(fth_batcher_new(d, &o, &b));
-    assert_ok(fth_prefetch_new(b, 10, 2, &ahead));
+    assert_ok(fth_prefetch_new(b, &spec, &ahead));
     for (int i = 0; i < 2; i++)
         assert_failed(fth_prefetch_next(ahead, &q), FTH_BAD_INPUT,
                       (const char *[]){"set.fds", "max-tokens 10", NULL});

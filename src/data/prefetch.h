@@ -10,13 +10,31 @@
 
 typedef struct fth_prefetch fth_prefetch;
 
-/* depth batches are kept ready, >= 1; max_tokens is the batcher's. */
-fth_err fth_prefetch_new(fth_batcher *b, int32_t max_tokens, int depth, fth_prefetch **out);
+/* Takes what it needs of a batch into slot k of the user's, on the thread that makes batches. */
+typedef fth_err fth_prefetch_fill(void *context, int k, const fth_packed *packed);
+
+/* What a prefetcher is told. */
+typedef struct fth_prefetch_spec {
+    int32_t max_tokens; /* the batcher's */
+    int ahead;          /* batches that are kept ready, >= 1 */
+    int held;           /* newest batches that the user still works with, >= 1 */
+    fth_prefetch_fill *fill;
+    void *context;
+} fth_prefetch_spec;
+
+/* Slots 0 .. ahead + held - 1 are filled in turn. */
+fth_err fth_prefetch_new(fth_batcher *b, const fth_prefetch_spec *spec, fth_prefetch **out);
 void fth_prefetch_free(fth_prefetch *p);
 
-/* The next batch, valid until the next call; n_sent = 0 at the end of a pass in order, from then on
- * always. An error of the batcher comes when its batch would have come. */
-fth_err fth_prefetch_next(fth_prefetch *p, const fth_packed **batch);
+/* Where the next batch is. */
+typedef struct fth_prefetched {
+    int slot;
+    int32_t n_sent;    /* 0: the end of a pass in order, from then on always */
+    fth_position next; /* of the batch after it */
+} fth_prefetched;
+
+/* An error of the batcher or of `fill` comes when its batch would have come. */
+fth_err fth_prefetch_next(fth_prefetch *p, fth_prefetched *out);
 
 /* Seconds spent waiting in fth_prefetch_next so far. */
 double fth_prefetch_waited(const fth_prefetch *p);

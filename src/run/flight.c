@@ -112,9 +112,9 @@ fth_err fth_flight_plan(fth_flight *f) {
     FTH_TRY(f->device->backend->memory(f->device, &p->available_bytes, &total));
     p->planned_bytes = p->fixed_bytes + p->activation_bytes;
     if (p->budget > 0 && p->planned_bytes > p->budget) p->planned_bytes = p->budget;
-    p->batch_bytes = fth_batch_memory(f->spec, f->spec->update_freq + 1);
+    p->batch_bytes = fth_batch_memory(f->spec);
     p->fits = p->planned_bytes <= p->available_bytes;
-    fth_err err = fth_batch_memory_check(f->spec, f->spec->update_freq + 1);
+    fth_err err = fth_batch_memory_check(f->spec);
     if (err != FTH_NO_MEMORY) return err;
     p->fits = false;
     snprintf(p->reason, sizeof p->reason, "memory: %s", fth_error_message());

@@ -8,14 +8,15 @@
 #include "graph/batch_store.h"
 #include "model/least_size.h"
 
-int64_t fth_batch_memory(const fth_run_spec *spec, int64_t n) {
+int64_t fth_batch_memory(const fth_run_spec *spec) {
+    const int64_t n = spec->update_freq + FTH_BATCHES_AHEAD;
     const int32_t rows = (int32_t)spec->max_tokens;
     const int32_t src_rows = spec->config.arch != FTH_DEC ? rows : 0;
     return n * ((int64_t)sizeof(fth_batch_store) + fth_batch_store_bytes(src_rows, rows, rows));
 }
 
-fth_err fth_batch_memory_check(const fth_run_spec *spec, int64_t n) {
-    const int64_t needed = fth_batch_memory(spec, n);
+fth_err fth_batch_memory_check(const fth_run_spec *spec) {
+    const int64_t needed = fth_batch_memory(spec);
     int64_t available, total;
     FTH_TRY(fth_machine_memory_under("", &available, &total));
     if (needed <= available) return FTH_OK;

@@ -1,18 +1,22 @@
 /* memory_check.h: is there memory for a run? Asked before anything is built.
  *
  * The loss of an update is divided by the tokens of all its batches, so all of them are there
- * before the first is run: --update-freq times one batch, on the host whatever the device is. */
+ * before the first is run: --update-freq times one batch, and those made ahead, on the host whatever
+ * the device is. */
 #ifndef FTH_RUN_MEMORY_CHECK_H
 #define FTH_RUN_MEMORY_CHECK_H
 
 #include "run/run.h"
 
-/* Bytes of n batches. */
-int64_t fth_batch_memory(const fth_run_spec *spec, int64_t n);
+/* Batches that are made ahead while an update runs. */
+enum { FTH_BATCHES_AHEAD = 4 };
+
+/* Bytes of the batches of an update and of those made ahead. */
+int64_t fth_batch_memory(const fth_run_spec *spec);
 
 /* FTH_NO_MEMORY in words when the machine, or the group that the process is in, does not have
  * them. */
-fth_err fth_batch_memory_check(const fth_run_spec *spec, int64_t n);
+fth_err fth_batch_memory_check(const fth_run_spec *spec);
 
 /* Whether there is memory for the least that this model takes. */
 fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const fth_config *config);

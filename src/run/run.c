@@ -30,7 +30,7 @@ static fth_err log_start(fth_running *r) {
     const int64_t planned = fth_running_bytes(r);
     json_t *line = fth_run_log_line("start", r->state.update);
     fth_run_log_number(line, "parameters", (double)fth_params_count(&r->model.params));
-    const int64_t batches = fth_batch_memory(r->spec, r->spec->update_freq);
+    const int64_t batches = fth_batch_memory(r->spec);
     fth_run_log_number(line, "planned_bytes", (double)planned);
     fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);

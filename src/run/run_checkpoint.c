@@ -47,8 +47,10 @@ fth_err fth_running_save(fth_running *r) {
     FTH_TRY(fth_running_check_folder(r));
     FTH_TRY(fth_run_log_sync(&r->lines));
     fth_ranks_doing(r->spec->ranks, r->state.update, "saving a checkpoint");
-    FTH_TRY(
-        fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data));
+    fth_err err =
+        fth_save_checkpoint(r->checkpoints, &r->trainer, &r->state, r->spec->yaml, r->spec->data);
+    if (err != FTH_OK) FTH_TRY(fth_running_check_folder(r)); /* the reason, where it has gone */
+    FTH_TRY(err);
     if (!fth_running_writes(r)) return FTH_OK;
     FTH_TRY(log_checkpoint(r));
     return settle(r);

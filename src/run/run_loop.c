@@ -43,10 +43,10 @@ static fth_err validate_and_save(fth_running *r, bool with_validation) {
 /* Fetches the batches of one update. */
 static fth_err next_batches(fth_running *r) {
     for (int64_t i = 0; i < r->spec->update_freq; i++) {
-        const fth_packed *packed = NULL;
-        FTH_TRY(fth_prefetch_next(r->prefetch, &packed));
-        FTH_TRY(fth_store_packed(&r->stores[i], packed, &r->model.config, 0));
-        r->position = packed->next;
+        fth_prefetched made;
+        FTH_TRY(fth_prefetch_next(r->prefetch, &made));
+        r->batches[i] = &r->stores[made.slot].batch;
+        r->position = made.next;
     }
     return FTH_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "run/init_from.h"
+#include "run/memory_check.h"
 #include "run/save.h"
 #include "train/profile.h"
 #include "train/weights.h"
@@ -59,7 +60,7 @@ static fth_err profile(fth_running *r) {
     fth_err err = fth_packed_init(&packed, (int32_t)r->spec->max_tokens);
     if (err == FTH_OK) err = fth_batcher_next(r->batcher, &packed);
     if (err == FTH_OK) err = fth_store_packed(&r->stores[0], &packed, &r->model.config, 0);
-    if (err == FTH_OK) err = fth_profile(&r->trainer, r->batches[0], capacity);
+    if (err == FTH_OK) err = fth_profile(&r->trainer, &r->stores[0].batch, capacity);
     fth_packed_fini(&packed);
     return err == FTH_OK ? keep_start(r) : err;
 }
@@ -144,6 +145,20 @@ static fth_err share_start(fth_running *r) {
     return r->resumed ? fth_save_load(r->from, &r->trainer) : fth_save_spread(&r->trainer);
 }
 
+static fth_err fill_store(void *running, int k, const fth_packed *packed) {
+    fth_running *r = running;
+    return fth_store_packed(&r->stores[k], packed, &r->model.config, 0);
+}
+
+static fth_err make_ahead(fth_running *r) {
+    const fth_prefetch_spec spec = {.max_tokens = (int32_t)r->spec->max_tokens,
+                                    .ahead = FTH_BATCHES_AHEAD,
+                                    .held = (int)r->spec->update_freq,
+                                    .fill = fill_store,
+                                    .context = r};
+    return fth_prefetch_new(r->batcher, &spec, &r->prefetch);
+}
+
 fth_err fth_running_start(fth_running *r) {
     r->state = fth_train_state_default();
     r->state.seed = (int64_t)r->spec->recipe.seed;
@@ -163,5 +178,5 @@ fth_err fth_running_start(fth_running *r) {
     FTH_TRY(warn_of_long(r));
     FTH_TRY(fth_batcher_seek(r->batcher, r->position));
     FTH_TRY(fth_verify_start((const fth_dataset *[]){r->train, r->valid}, 2, &r->verify));
-    return fth_prefetch_new(r->batcher, (int32_t)r->spec->max_tokens, 4, &r->prefetch);
+    return make_ahead(r);
 }

@@ -28,7 +28,8 @@ typedef struct fth_running {
     fth_trainer trainer;
     fth_telemetry *telemetry; /* NULL: none */
     fth_evaluator evaluator;
-    fth_batch_store *stores;   /* [update_freq] */
+    fth_batch_store *stores; /* [n_stores] the batches of an update, and those made ahead */
+    int n_stores;
     const fth_batch **batches; /* [update_freq] */
     fth_run_log lines;
     fth_train_state state;
