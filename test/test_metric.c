@@ -378,6 +378,12 @@ static void bootstrap_agrees_with_sacrebleu(void **state) {
         double *turned[2] = {stats[1], stats[0]};
         assert_int_equal(fth_bootstrap(&r, (const double *const *)turned, 2, swapped), FTH_OK);
         assert_true(swapped[1].p_value == got[1].p_value && swapped[0].mean == got[1].mean);
+        double exchanged[2];
+        r.resamples = 10000;
+        assert_int_equal(fth_randomization(&r, (const double *const *)stats, 2, exchanged), FTH_OK);
+        p = number_of(test, "p_exchanged");
+        assert_close(exchanged[1], p, 5 * sqrt(p * (1 - p) / 10000) + 0.0002);
+        assert_true(exchanged[0] == 1);
         assert_int_equal(bleu ? fth_bleu_signature(&sig, &o.bleu, &signature)
                               : fth_chrf_signature(&sig, &o.chrf, &signature),
                          FTH_OK);

@@ -175,6 +175,7 @@ static void prints_json(void **state) {
     json_t *second = json_array_get(json_object_get(o, "systems"), 1);
     assert_true(number_at(json_array_get(json_object_get(o, "systems"), 0), "score", NULL) == 100);
     assert_true(number_at(second, "p_value", NULL) > 0);
+    assert_true(number_at(second, "p_exchanged", NULL) > 0);
     assert_true(number_at(second, "confidence_var", NULL) >= 0);
     json_decref(o);
 }

@@ -29,9 +29,10 @@
     X(BOOL, confidence, "false", FTH_ANY,                                                          \
       "add a 95 % confidence interval by resampling the lines (bleu, multi-bleu, chrf, ter)")      \
     X(BOOL, paired, "false", FTH_ANY,                                                              \
-      "compare each further --hyp with the first by the paired bootstrap test; implies "           \
-      "--confidence")                                                                              \
-    X(I64, resamples, "1000", FTH_RANGE(2, 1000000), "how many resamples")                         \
+      "compare each further --hyp with the first by the paired bootstrap and by approximate "      \
+      "randomisation; implies --confidence")                                                       \
+    X(I64, resamples, "1000", FTH_RANGE(2, 1000000),                                               \
+      "how many resamples, and ten times as many exchanges by randomisation")                      \
     X(I64, seed, "12345", FTH_MIN(0), "what the resamples are drawn with")
 FTH_OPTIONS(score_options, "score (text: plain, .gz or .zst)", SCORE_OPTIONS)
 
@@ -91,7 +92,8 @@ typedef struct result {
     fth_labels labels;
     fth_overlap overlap;
     fth_resampled sampled;
-    double *stats; /* [n][width] of a metric that can be resampled */
+    double p_exchanged; /* by randomisation */
+    double *stats;      /* [n][width] of a metric that can be resampled */
 } result;
 
 /* The options of all metrics, and what is compared. */
@@ -520,12 +522,19 @@ static fth_err resample(scoring *s) {
     fth_resampling how = {s->n, m->width(s), m->from_stats, s, s->sig.resamples, s->sig.seed};
     const double **stats = calloc(s->n_hyps, sizeof *stats);
     fth_resampled *out = calloc(s->n_hyps, sizeof *out);
-    fth_err err = stats && out ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory to resample");
+    double *p = calloc(s->n_hyps, sizeof *p);
+    fth_err err = stats && out && p ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory to resample");
     for (size_t i = 0; !err && i < s->n_hyps; i++) stats[i] = s->results[i].stats;
     if (!err) err = fth_bootstrap(&how, stats, s->n_hyps, out);
-    for (size_t i = 0; !err && i < s->n_hyps; i++) s->results[i].sampled = out[i];
+    how.resamples *= 10;
+    if (!err && s->flags->score.paired) err = fth_randomization(&how, stats, s->n_hyps, p);
+    for (size_t i = 0; !err && i < s->n_hyps; i++) {
+        s->results[i].sampled = out[i];
+        s->results[i].p_exchanged = p[i];
+    }
     free(stats);
     free(out);
+    free(p);
     return err;
 }
 
@@ -560,9 +569,10 @@ static fth_err add_line(const scoring *s, size_t i, fth_str *out) {
     if (s->metric->line) FTH_TRY(s->metric->line(s, r, out));
     if (s->n_hyps > 1) FTH_TRY(fth_str_addf(out, " %s", hyp_name(s, i)));
     if (s->flags->score.paired)
-        FTH_TRY(i == 0 ? fth_str_addf(out, " (baseline)")
-                       : fth_str_addf(out, " (p = %.4f)%s", r->sampled.p_value,
-                                      r->sampled.p_value <= 0.05 ? "*" : ""));
+        FTH_TRY(i == 0
+                    ? fth_str_addf(out, " (baseline)")
+                    : fth_str_addf(out, " (p = %.4f, by randomisation %.4f)%s", r->sampled.p_value,
+                                   r->p_exchanged, r->sampled.p_value <= 0.05 ? "*" : ""));
     return fth_str_add(out, "\n", 1);
 }
 
@@ -577,7 +587,8 @@ static json_t *object_of(const scoring *s, size_t i) {
     if (s->sig.resamples)
         failed |= put(o, "confidence_mean", r->sampled.mean) |
                   put(o, "confidence_var", r->sampled.half_width);
-    if (s->flags->score.paired && i) failed |= put(o, "p_value", r->sampled.p_value);
+    if (s->flags->score.paired && i)
+        failed |= put(o, "p_value", r->sampled.p_value) | put(o, "p_exchanged", r->p_exchanged);
     if (!failed) return o;
     json_decref(o);
     return NULL;

@@ -1,5 +1,5 @@
 /* sums.c: bootstrap resampling: scores of lines drawn with replacement give an interval (Koehn,
- * 2004), and paired ones a p-value. */
+ * 2004), and paired ones a p-value. Randomisation: a p-value from lines that are exchanged. */
 #include "metric/sums.h"
 
 #include <math.h>
@@ -92,4 +92,41 @@ done:
     free(sums);
     free(scores);
     return err;
+}
+
+/* The difference of the scores of two systems after each line was exchanged or not. */
+static double exchanged(const fth_resampling *r, const double *a, const double *b, fth_rng *rng,
+                        double *sums /* [2 * width] */) {
+    double *sum_a = sums, *sum_b = sums + r->width;
+    uint64_t coins = 0;
+    memset(sums, 0, 2 * r->width * sizeof *sums);
+    for (size_t i = 0; i < r->n; i++, coins >>= 1) {
+        if (i % 32 == 0) coins = fth_rng_below(rng, (uint64_t)1 << 32);
+        const double *row_a = (coins & 1 ? b : a) + i * r->width;
+        const double *row_b = (coins & 1 ? a : b) + i * r->width;
+        for (size_t k = 0; k < r->width; k++) {
+            sum_a[k] += row_a[k];
+            sum_b[k] += row_b[k];
+        }
+    }
+    return fabs(r->score(sum_a, r->context) - r->score(sum_b, r->context));
+}
+
+fth_err fth_randomization(const fth_resampling *r, const double *const *rows, size_t n_systems,
+                          double *p) {
+    double *sums = malloc(2 * r->width * sizeof *sums);
+    if (!sums) return fth_fail(FTH_NO_MEMORY, "no memory for sums of %zu counts", r->width);
+    const double base = whole_score(r, rows[0], sums);
+    p[0] = 1;
+    for (size_t s = 1; s < n_systems; s++) {
+        const double difference = fabs(base - whole_score(r, rows[s], sums));
+        size_t as_large = 0;
+        fth_rng rng;
+        fth_rng_init(&rng, r->seed, 1); /* stream 0 is the bootstrap's */
+        for (size_t i = 0; i < r->resamples; i++)
+            as_large += exchanged(r, rows[0], rows[s], &rng, sums) >= difference;
+        p[s] = (double)(as_large + 1) / (double)(r->resamples + 1);
+    }
+    free(sums);
+    return FTH_OK;
 }

@@ -359,6 +359,10 @@ def bootstrap_cases(texts):
         result = next(v for k, v in scores.items() if k != "System")[1]
         case.update(other_mean=float(result.mean), other_half_width=float(result.ci),
                     p_value=result.p_value)
+        test = PairedTest([(h, texts[h][:n]) for h in ("hyp1", "hyp2")], {kind: metric}, streams,
+                          test_type="ar", n_samples=10000)
+        _, scores = test()
+        case.update(p_exchanged=next(v for k, v in scores.items() if k != "System")[1].p_value)
         cases.append(case)
     return cases
 
