@@ -13,6 +13,7 @@
 #include "figure/sweep_figure.h"
 #include "cli/verb.h"
 #include "sweep/data.h"
+#include "sweep/paired.h"
 #include "sweep/record.h"
 #include "sweep/runner.h"
 #include "sweep/table.h"
@@ -127,7 +128,7 @@ static fth_err check_run(const sweep *s, const fth_sweep_run *run) {
         words[0] = "train";
         memcpy(words + 1, run->words, run->n_words * sizeof *words);
         words[run->n_words + 1] = "--dump-config";
-        err = fth_runner_call(words, name, &status);
+        err = fth_runner_call(words, name, NULL, &status);
     }
     if (err == FTH_OK && status != 0) {
         err = fth_file_read(name, &text, &size);
@@ -218,6 +219,7 @@ static fth_err run_all(sweep *s, size_t *errors) {
         extra[n++] = "--judge-after";
         extra[n++] = "200";
     }
+    const fth_measuring measuring = {&s->spec, s->out.text, s->data.text, extra, n};
     fth_runner runner = {.out_dir = s->out.text,
                          .data = s->data.text,
                          .jobs = (int)jobs,
@@ -225,6 +227,7 @@ static fth_err run_all(sweep *s, size_t *errors) {
                          .n_gpus = s->spec.n_gpus,
                          .extra = extra,
                          .n_extra = n,
+                         .measuring = &measuring,
                          .log = &s->log};
     if (s->spec.data)
         FTH_TRY(need(s->spec.data_where, s->spec.data, "dataset.json",
@@ -267,6 +270,7 @@ static fth_err write_tables(sweep *s, bool print) {
     fth_str text = {0};
     FTH_TRY(fth_sweep_results_read(&s->spec, &s->grid, s->out.text, &r));
     fth_err err = fth_make_dirs(s->out.text);
+    if (err == FTH_OK) err = fth_sweep_paired(&r, s->out.text);
     for (size_t i = 0; i < sizeof tables / sizeof *tables && err == FTH_OK; i++) {
         fth_str_clear(&text);
         err = tables[i].make(&r, &text);

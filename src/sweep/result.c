@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sweep/measure.h"
+
 static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory for the results of a sweep");
 }
@@ -51,6 +53,36 @@ void fth_sweep_result_fini(fth_sweep_result *r) {
     *r = (fth_sweep_result){0};
 }
 
+/* Room for the measures of all runs and rows; nothing is measured yet. */
+static fth_err make_room(fth_sweep_results *r) {
+    const size_t n = r->spec->n_measures, runs = r->grid->n, rows = r->grid->rows;
+    r->spare = calloc((runs + rows) * n + 1, sizeof *r->spare);
+    r->spreads = calloc(rows * n + 1, sizeof *r->spreads);
+    if (!r->spare || !r->spreads) return no_memory();
+    for (size_t i = 0; i < (runs + rows) * n; i++) r->spare[i] = NAN;
+    return FTH_OK;
+}
+
+/* Mean and deviation of each measure of a row, over the runs that have it. */
+static fth_err spread_measures(fth_sweep_results *r) {
+    const size_t n = r->spec->n_measures;
+    double *x = calloc(r->grid->n + 1, sizeof *x);
+    if (!x) return no_memory();
+    for (size_t row = 0; row < r->grid->rows; row++) {
+        r->row[row].measure = r->spreads + row * n;
+        r->row[row].p = r->spare + (r->grid->n + row) * n;
+        for (size_t m = 0; m < n; m++) {
+            size_t count = 0;
+            for (size_t i = 0; i < r->grid->n; i++)
+                if (r->grid->run[i].row == row && !isnan(r->result[i].measure[m]))
+                    x[count++] = r->result[i].measure[m];
+            r->row[row].measure[m] = fth_spread_of(x, count);
+        }
+    }
+    free(x);
+    return FTH_OK;
+}
+
 static fth_err make_rows(fth_sweep_results *r) {
     double *best = calloc(r->grid->n + 1, sizeof *best);
     double *final = calloc(r->grid->n + 1, sizeof *final);
@@ -86,13 +118,17 @@ fth_err fth_sweep_results_read(const fth_sweep_spec *spec, const fth_sweep_grid 
     *out = (fth_sweep_results){.spec = spec, .grid = grid};
     out->result = calloc(grid->n + 1, sizeof *out->result);
     out->row = calloc(grid->rows + 1, sizeof *out->row);
-    fth_err err = out->result && out->row ? FTH_OK : no_memory();
+    fth_err err = out->result && out->row ? make_room(out) : no_memory();
     for (size_t i = 0; i < grid->n && err == FTH_OK; i++) {
         char *folder = fth_strdup_printf("%s/runs/%s", out_dir, grid->run[i].name);
         err = folder ? fth_sweep_result_read(folder, &out->result[i]) : no_memory();
+        out->result[i].measure = out->spare + i * spec->n_measures;
+        if (err == FTH_OK && out->result[i].state == FTH_VIEW_ENDED)
+            err = fth_measure_values(spec, out_dir, &grid->run[i], out->result[i].measure);
         free(folder);
     }
     if (err == FTH_OK) err = make_rows(out);
+    if (err == FTH_OK) err = spread_measures(out);
     if (err != FTH_OK) fth_sweep_results_fini(out);
     return err;
 }
@@ -101,5 +137,7 @@ void fth_sweep_results_fini(fth_sweep_results *r) {
     for (size_t i = 0; r->result && i < r->grid->n; i++) fth_sweep_result_fini(&r->result[i]);
     free(r->result);
     free(r->row);
+    free(r->spare);
+    free(r->spreads);
     *r = (fth_sweep_results){0};
 }

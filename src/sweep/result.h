@@ -13,6 +13,7 @@ typedef struct fth_sweep_result {
     double last;        /* the newest nll that is known; NAN: none */
     double depth;       /* layers of all stacks; 0: not known */
     char *reason;       /* of a failed run; owned, may be NULL */
+    double *measure;    /* [n_measures] NAN: not measured; NULL: not asked for */
 } fth_sweep_result;
 
 /* Runs that differ in the seed alone. Means are over those that came to their end and did not
@@ -23,6 +24,8 @@ typedef struct fth_sweep_row {
     double depth;
     fth_spread best, final;
     fth_spread last; /* of those that failed: where they stood, as far as it is finite */
+    fth_spread *measure; /* [n_measures] */
+    double *p;           /* [n_measures] that the difference to the baseline is chance; NAN: none */
 } fth_sweep_row;
 
 typedef struct fth_sweep_results {
@@ -30,6 +33,8 @@ typedef struct fth_sweep_results {
     const fth_sweep_grid *grid;
     fth_sweep_result *result; /* [grid->n] */
     fth_sweep_row *row;       /* [grid->rows] */
+    double *spare;            /* owns the measures of runs and the p of rows */
+    fth_spread *spreads;      /* owns the measures of rows */
 } fth_sweep_results;
 
 /* Reads one run folder. */

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/yaml.h"
+#include "sweep/measure.h"
 
 static fth_err no_memory(const fth_sweep_spec *s) {
     return fth_fail(FTH_NO_MEMORY, "%s: no memory for a sweep", s->file);
@@ -78,15 +79,34 @@ static fth_err numbers(const fth_sweep_spec *s, const fth_yaml_entry *e, const c
     return FTH_OK;
 }
 
-static fth_err read_jobs(fth_sweep_spec *s, const fth_yaml_entry *e) {
+/* jobs, average */
+static fth_err read_count(fth_sweep_spec *s, const fth_yaml_entry *e, int64_t *out) {
     const char *text = "";
     char *end;
     FTH_TRY(one_value(s, e, &text));
-    s->jobs = strtoll(text, &end, 10);
-    if (*end || s->jobs < 1 || s->jobs > 1024)
-        return fth_fail(FTH_BAD_INPUT, "%s: jobs %.40s: must be a whole number from 1 to 1024",
-                        s->where, text);
+    *out = strtoll(text, &end, 10);
+    if (*end || *out < 1 || *out > 1024)
+        return fth_fail(FTH_BAD_INPUT, "%s: %s %.40s: must be a whole number from 1 to 1024",
+                        s->where, e->key, text);
     return FTH_OK;
+}
+
+/* What measures and baselines are: the rest of the file says what runs there are. */
+static fth_err read_after(fth_sweep_spec *s, const fth_yaml_entry *e, bool *own) {
+    bool given;
+    if (strcmp(e->key, "average") == 0) return read_count(s, e, &s->average);
+    if (strcmp(e->key, "generate") == 0)
+        return pairs(s, e, &s->generate, &s->n_generate, &given);
+    if (strcmp(e->key, "baseline") == 0) {
+        s->baseline_where = s->where;
+        return pairs(s, e, &s->baseline, &s->n_baseline, &given);
+    }
+    *own = strncmp(e->key, "score.", 6) == 0 || strncmp(e->key, "evaluate.", 9) == 0;
+    if (!*own) return FTH_OK;
+    const char **items = NULL;
+    size_t n = 0;
+    FTH_TRY(pairs(s, e, &items, &n, &given));
+    return fth_measure_read(s, e->key, items, n);
 }
 
 /* *own says whether the key is one of the sweep's. */
@@ -98,14 +118,13 @@ static fth_err read_own(fth_sweep_spec *s, const fth_yaml_entry *e, bool *own) {
     if (strcmp(e->key, "data") == 0) s->data_where = s->where;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(e->key, words[i].key) == 0) return one_value(s, e, words[i].out);
-    if (strcmp(e->key, "jobs") == 0) return read_jobs(s, e);
+    if (strcmp(e->key, "jobs") == 0) return read_count(s, e, &s->jobs);
     if (strcmp(e->key, "seeds") == 0) return numbers(s, e, &s->seeds, &s->n_seeds);
     if (strcmp(e->key, "gpus") == 0) return numbers(s, e, &s->gpus, &s->n_gpus);
     if (strcmp(e->key, "corpus") == 0) return pairs(s, e, &s->corpus, &s->n_corpus, &s->has_corpus);
     if (strcmp(e->key, "prepare") == 0)
         return pairs(s, e, &s->prepare, &s->n_prepare, &s->has_prepare);
-    *own = false;
-    return FTH_OK;
+    return read_after(s, e, own);
 }
 
 /* ---- keys that go to train ---- */
@@ -300,8 +319,10 @@ static fth_err read_all(fth_sweep_spec *s, const char *const *set, size_t n_set)
     for (const layer *l = &base; l; l = l->over)
         for (const fth_yaml_entry *e = l->first; e; e = e->next) n++;
     s->factor = fth_arena_alloc(&s->arena, n * sizeof *s->factor);
-    if (!s->factor) return no_memory(s);
+    s->measure = fth_arena_alloc(&s->arena, n * sizeof *s->measure);
+    if (!s->factor || !s->measure) return no_memory(s);
     for (const layer *l = &base; l; l = l->over) FTH_TRY(take_entries(s, l));
+    FTH_TRY(fth_measure_check(s));
     return set_defaults(s);
 }
 

@@ -2,8 +2,8 @@
  *
  * Every key is an option of `train`; a list of values is an axis of the grid. METHOD.OPTION is an
  * option of a method and counts for its runs only; "a, b" sets two options together. seeds, data,
- * corpus, prepare, out, jobs, gpus, title, x and base (a file whose keys are taken unless this one
- * has them) are the sweep's own. */
+ * corpus, prepare, out, jobs, gpus, title, x, average, generate, score.NAME, evaluate.NAME, baseline
+ * and base (a file whose keys are taken unless this one has them) are the sweep's own. */
 #ifndef FTH_SWEEP_SPEC_H
 #define FTH_SWEEP_SPEC_H
 
@@ -26,6 +26,18 @@ typedef struct fth_factor {
     const char *where; /* "FILE:LINE", or "--set KEY=VALUE" */
 } fth_factor;
 
+/* What is measured of each trained model, a column of the tables: score.NAME, the output for a text
+ * scored by `fathom score`, or evaluate.NAME, what `fathom evaluate` prints. */
+typedef struct fth_measure {
+    const char *name;
+    const char *metric; /* of score; NULL: evaluate */
+    const char *input;  /* what is translated; NULL: the test text of `corpus` */
+    const char *field;  /* of the verb's JSON, as "score" or "rougeL.fmeasure" */
+    const char **option; /* [n_options] "option=value" for the verb, the references among them */
+    size_t n_options;
+    const char *where;
+} fth_measure;
+
 typedef struct fth_sweep_spec {
     const char *file, *name; /* name: of the file, without folder and ending */
     const char *where;       /* what is being read, as a factor has it */
@@ -37,6 +49,12 @@ typedef struct fth_sweep_spec {
     const char **corpus, **prepare; /* "option=value" */
     size_t n_corpus, n_prepare;
     bool has_corpus, has_prepare;
+    int64_t average;                   /* the model is the mean of so many checkpoints; 0: the best one */
+    const char **generate, **baseline; /* "option=value" for generate; "label=value" of its rows */
+    size_t n_generate, n_baseline;
+    const char *baseline_where;
+    fth_measure *measure; /* [n_measures] */
+    size_t n_measures;
     fth_factor *factor; /* [n_factors] */
     size_t n_factors;
     fth_arena arena; /* owns all of it */

@@ -69,11 +69,23 @@ static fth_err add_number(fth_str *out, double x) {
 }
 
 /* Mean and deviation for people. */
-static fth_err add_spread(fth_str *out, style s, const fth_spread *x, bool failed) {
+static fth_err add_digits(fth_str *out, style s, const fth_spread *x, int digits, bool failed) {
     if (x->n == 0) return fth_str_addf(out, failed ? "failed" : s == LATEX ? "--" : "");
-    if (isnan(x->deviation)) return fth_str_addf(out, "%.4f", x->mean);
-    return fth_str_addf(out, s == LATEX ? "$%.4f \\pm %.4f$" : "%.4f ± %.4f", x->mean,
-                        x->deviation);
+    if (isnan(x->deviation)) return fth_str_addf(out, "%.*f", digits, x->mean);
+    return fth_str_addf(out, s == LATEX ? "$%.*f \\pm %.*f$" : "%.*f ± %.*f", digits, x->mean,
+                        digits, x->deviation);
+}
+
+static fth_err add_spread(fth_str *out, style s, const fth_spread *x, bool failed) {
+    return add_digits(out, s, x, 4, failed);
+}
+
+/* Scores up to 100 with two digits, anything else with four. */
+static int digits_of(const fth_measure *m) {
+    static const char *const hundreds[] = {"bleu", "multi-bleu", "chrf", "ter"};
+    for (size_t i = 0; m->metric && i < sizeof hundreds / sizeof *hundreds; i++)
+        if (strcmp(m->metric, hundreds[i]) == 0) return 2;
+    return 4;
 }
 
 static fth_err separate(fth_str *out, style s, bool first) {
@@ -110,6 +122,30 @@ static fth_err add_words(fth_str *out, style s, const char *const *words, bool f
     return FTH_OK;
 }
 
+/* Columns of the measures: their names without a row, their values with one. */
+static fth_err add_measures(const fth_sweep_results *r, const fth_sweep_row *row, style s,
+                            fth_str *out) {
+    for (size_t i = 0; i < r->spec->n_measures; i++) {
+        const fth_measure *m = &r->spec->measure[i];
+        FTH_TRY(separate(out, s, false));
+        if (!row && s == CSV)
+            FTH_TRY(fth_str_addf(out, "%s_mean,%s_dev,%s_p", m->name, m->name, m->name));
+        else if (!row)
+            FTH_TRY(add_text(out, s, m->name));
+        else if (s == CSV) {
+            FTH_TRY(add_number(out, row->measure[i].mean));
+            FTH_TRY(fth_str_addf(out, ","));
+            FTH_TRY(add_number(out, row->measure[i].deviation));
+            FTH_TRY(fth_str_addf(out, ","));
+            FTH_TRY(add_number(out, row->p[i]));
+        } else {
+            FTH_TRY(add_digits(out, s, &row->measure[i], digits_of(m), false));
+            if (!isnan(row->p[i])) FTH_TRY(fth_str_addf(out, " (p %.3f)", row->p[i]));
+        }
+    }
+    return FTH_OK;
+}
+
 static fth_err add_head(const fth_sweep_results *r, style s, fth_str *out) {
     static const char *const csv[] = {"runs",      "done",        "failed",
                                       "best_mean", "best_dev",    "final_mean",
@@ -118,7 +154,8 @@ static fth_err add_head(const fth_sweep_results *r, style s, fth_str *out) {
                                          "final dev NLL", "last of failed", NULL};
     bool first = true;
     FTH_TRY(add_axes(r, NULL, s, out, NULL, &first));
-    return add_words(out, s, s == CSV ? csv : people, first);
+    FTH_TRY(add_words(out, s, s == CSV ? csv : people, first));
+    return add_measures(r, NULL, s, out);
 }
 
 /* "3", or "2/3" while runs are missing. */
@@ -140,6 +177,7 @@ static fth_err add_row(const fth_sweep_results *r, const fth_sweep_row *row, sty
             FTH_TRY(fth_str_addf(out, ","));
             FTH_TRY(add_number(out, numbers[i]));
         }
+        FTH_TRY(add_measures(r, row, s, out));
         return end_line(out, s);
     }
     FTH_TRY(add_count(out, row));
@@ -151,6 +189,7 @@ static fth_err add_row(const fth_sweep_results *r, const fth_sweep_row *row, sty
     FTH_TRY(add_spread(out, s, &row->final, failed));
     FTH_TRY(separate(out, s, false));
     FTH_TRY(add_spread(out, s, &row->last, false));
+    FTH_TRY(add_measures(r, row, s, out));
     return end_line(out, s);
 }
 
@@ -173,12 +212,15 @@ fth_err fth_sweep_table_markdown(const fth_sweep_results *r, fth_str *out) {
     size_t axes = count_axes(r), fits;
     FTH_TRY(add_head(r, MARKDOWN, out));
     FTH_TRY(end_line(out, MARKDOWN));
-    for (size_t i = 0; i < axes + 5; i++)
+    for (size_t i = 0; i < axes + 5 + r->spec->n_measures; i++)
         FTH_TRY(fth_str_addf(out, i < axes ? "| --- " : "| ---: "));
     FTH_TRY(fth_str_addf(out, "|\n"));
     for (size_t i = 0; i < r->grid->rows; i++) FTH_TRY(add_row(r, &r->row[i], MARKDOWN, out));
     FTH_TRY(fth_str_addf(out, "\nNLL in nats per token: mean ± deviation over the seeds that did "
                               "not fail, and the last number of those that did.\n"));
+    if (r->spec->n_baseline > 0)
+        FTH_TRY(fth_str_addf(out, "\np: how often random exchanges of lines between a row and its "
+                                  "baseline differ as much.\n"));
     fth_str fit = {0};
     fth_err err = fth_sweep_table_fits(r, true, &fit, &fits);
     if (err == FTH_OK && fits > 0) err = fth_str_addf(out, "\n%s", fit.text);
@@ -190,7 +232,8 @@ fth_err fth_sweep_table_latex(const fth_sweep_results *r, fth_str *out) {
     size_t axes = count_axes(r);
     FTH_TRY(fth_str_addf(out, "\\begin{tabular}{"));
     for (size_t i = 0; i < axes; i++) FTH_TRY(fth_str_add(out, "l", 1));
-    FTH_TRY(fth_str_addf(out, "rrrrr}\n\\hline\n"));
+    for (size_t i = 0; i < 5 + r->spec->n_measures; i++) FTH_TRY(fth_str_add(out, "r", 1));
+    FTH_TRY(fth_str_addf(out, "}\n\\hline\n"));
     FTH_TRY(add_head(r, LATEX, out));
     FTH_TRY(end_line(out, LATEX));
     FTH_TRY(fth_str_addf(out, "\\hline\n"));
@@ -204,6 +247,8 @@ fth_err fth_sweep_table_runs(const fth_sweep_results *r, fth_str *out) {
     bool first = true;
     FTH_TRY(add_axes(r, NULL, CSV, out, NULL, &first));
     FTH_TRY(add_words(out, CSV, head, first));
+    for (size_t m = 0; m < r->spec->n_measures; m++)
+        FTH_TRY(fth_str_addf(out, ",%s", r->spec->measure[m].name));
     FTH_TRY(end_line(out, CSV));
     for (size_t i = 0; i < r->grid->n; i++) {
         const fth_sweep_run *run = &r->grid->run[i];
@@ -221,7 +266,12 @@ fth_err fth_sweep_table_runs(const fth_sweep_results *r, fth_str *out) {
         FTH_TRY(add_number(out, x->last));
         FTH_TRY(fth_str_addf(out, ","));
         FTH_TRY(add_csv_text(out, x->reason ? x->reason : ""));
-        FTH_TRY(fth_str_addf(out, ",runs/%s\n", run->name));
+        FTH_TRY(fth_str_addf(out, ",runs/%s", run->name));
+        for (size_t m = 0; m < r->spec->n_measures; m++) {
+            FTH_TRY(fth_str_addf(out, ","));
+            FTH_TRY(add_number(out, x->measure[m]));
+        }
+        FTH_TRY(end_line(out, CSV));
     }
     return FTH_OK;
 }
