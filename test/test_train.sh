@@ -117,6 +117,7 @@ expect 0 $train --save-dir cut
 cmp -s whole/$last cut/$last || fail "a run in two parts has other weights"
 cmp -s whole/checkpoints/last/optimizer.safetensors cut/checkpoints/last/optimizer.safetensors ||
     fail "a run in two parts has other moments"
+[ "$(ls whole/checkpoints)" = "$(ls cut/checkpoints)" ] || fail "a run in two parts has other checkpoints: $(ls cut/checkpoints)"
 expect 0 $train --save-dir half --precision bf16
 expect 0 $train --save-dir half-cut --precision bf16 --max-update 11
 expect 0 $train --save-dir half-cut --precision bf16

@@ -31,7 +31,8 @@ static fth_err settle(const fth_running *r) {
                            .best = !r->evaluates ? r->state.update
                                    : known       ? r->state.best_update
                                                  : -1,
-                           .keep = r->spec->keep_last};
+                           .keep = r->spec->keep_last,
+                           .stop = r->state.stopped_at};
     return fth_checkpoint_settle(r->checkpoints, &s);
 }
 

@@ -111,6 +111,11 @@ static bool is_due(int64_t update, int64_t interval) {
     return interval > 0 && update % interval == 0;
 }
 
+/* Does a run that is not stopped have a checkpoint of this update? */
+static bool is_regular(const fth_run_spec *s, int64_t update) {
+    return is_due(update, s->validate_interval) || is_due(update, s->save_interval);
+}
+
 /* Whether the checkpoint that this process goes on from still lacks the validation that its update
  * was due. */
 static bool is_unvalidated(const fth_running *r) {
@@ -129,6 +134,7 @@ fth_err fth_running_loop(fth_running *r, int *signal) {
     int64_t saved = r->resumed ? r->state.update : -1;
     fth_update u = {0};
     fth_err err = FTH_OK;
+    if (r->resumed) r->state.stopped_at = is_regular(r->spec, update) ? 0 : update;
     if (is_unvalidated(r)) FTH_TRY_OR(err, validate_and_save(r, true), done);
     for (bool on;;) {
         FTH_TRY_OR(err, goes_on(r, signal, &on), done);
@@ -141,8 +147,8 @@ fth_err fth_running_loop(fth_running *r, int *signal) {
                  (double)r->tokens / (fth_now() - r->since + 1e-9));
         fth_progress_update(&bar, t, extra);
         if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
-        bool validation = is_due(t, r->spec->validate_interval);
-        if (validation || is_due(t, r->spec->save_interval)) {
+        if (is_regular(r->spec, t)) {
+            const bool validation = is_due(t, r->spec->validate_interval);
             const double begun = fth_now();
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
             r->since += fth_now() - begun; /* the speed is that of training */

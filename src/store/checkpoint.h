@@ -34,6 +34,7 @@ typedef struct fth_settled {
     int64_t last; /* its update */
     int64_t best; /* the update of the best; -1: there is none yet */
     int64_t keep; /* how many of the newest to keep, beside the best; below 1: all */
+    int64_t stop; /* the update of one that only a signal caused, not to be kept; 0: none */
 } fth_settled;
 
 /* Makes the links `last` and `best` point where they must and removes what need not be kept.

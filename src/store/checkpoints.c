@@ -1,6 +1,7 @@
 /* checkpoints.c: the folder of a run's checkpoints: its links, what is kept, what is resumed. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,13 +128,21 @@ static fth_err link_to(const char *folder, const char *link, int64_t update) {
     return set_link(folder, link, name);
 }
 
+/* A stop leaves no trace: one that is averaged over the last checkpoints finds those of a run that
+ * was never stopped. */
 static fth_err prune(const char *folder, const fth_settled *s) {
     int64_t *updates = NULL;
-    size_t n = 0;
-    if (s->keep < 1) return FTH_OK;
+    size_t n = 0, stays = 0;
     fth_err err = fth_checkpoint_list(folder, &updates, &n);
     while (n > 0 && updates[n - 1] > s->last) n--;
-    for (size_t i = 0; !err && i + (size_t)s->keep < n; i++)
+    for (size_t i = 0; !err && i < n; i++) {
+        const bool stop = updates[i] == s->stop && s->stop > 0 && s->stop != s->last;
+        if (stop && updates[i] != s->best)
+            err = remove_one(folder, updates[i]);
+        else
+            updates[stays++] = updates[i];
+    }
+    for (size_t i = 0; !err && s->keep > 0 && i + (size_t)s->keep < stays; i++)
         if (updates[i] != s->best) err = remove_one(folder, updates[i]);
     free(updates);
     return err;

@@ -21,7 +21,7 @@ static const struct key_row {
     const char *key;
     key_type type;
     size_t offset;
-    int newer; /* files of version 0.1.0 have none of these */
+    int newer; /* 1: files of version 0.1.0 have none of these; 2: it may be missing */
 } keys[] = {
     {"version", TEXT, AT(version), 0},
     {"update", COUNTER, AT(update), 0},
@@ -48,6 +48,7 @@ static const struct key_row {
     {"log_gnorm", REAL, AT(log_gnorm), 1},
     {"log_tokens", COUNTER, AT(log_tokens), 1},
     {"log_updates", COUNTER, AT(log_updates), 1},
+    {"stopped_at", COUNTER, AT(stopped_at), 2},
 };
 
 enum { N_MORE = 2 }; /* files and crc32 */
@@ -255,6 +256,7 @@ static fth_err read_root(json_t *root, fth_train_state *s, fth_str *options, fth
     *s = fth_train_state_default();
     for (size_t i = 0; i < COUNT(keys); i++) {
         if (older && keys[i].newer) continue;
+        if (keys[i].newer == 2 && !json_object_get(root, keys[i].key)) continue;
         FTH_TRY(read_key(&keys[i], json_object_get(root, keys[i].key), s));
         n++;
     }

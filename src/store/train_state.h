@@ -36,6 +36,7 @@ typedef struct fth_train_state {
     double log_gnorm;           /* over updates, */
     int64_t log_tokens;         /* and how many there were */
     int64_t log_updates;
+    int64_t stopped_at; /* update of a signal's checkpoint that the run went on from; 0: none */
 } fth_train_state;
 
 /* A run that has not begun: version of this program, epoch 1, no scores, scale and alpha 1. */
