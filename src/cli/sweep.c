@@ -12,6 +12,8 @@
 #include "cli/common_options.h"
 #include "figure/sweep_figure.h"
 #include "cli/verb.h"
+#include "sweep/again.h"
+#include "sweep/budget.h"
 #include "sweep/data.h"
 #include "sweep/paired.h"
 #include "sweep/record.h"
@@ -27,6 +29,11 @@
     X(I64, limit, "10000", FTH_RANGE(1, 100000), "runs that a grid may have")                      \
     X(BOOL, dry_run, "false", FTH_ANY, "print the runs and do nothing")                            \
     X(BOOL, table, "false", FTH_ANY, "make the tables of what is there, without running")          \
+    X(BOOL, budget, "false", FTH_ANY, "say how long the runs that are left will take, and end")    \
+    X(STR, verify, "", FTH_SHOWN_AS("TABLE"),                                                      \
+      "make a row of OUT/table.csv (.md, .tex) again and compare, instead of SPEC.yaml")           \
+    X(I64, row, "", FTH_MIN(1), "which row --verify makes again, from 1")                          \
+    X(F64, tolerance, "0", FTH_MIN(0), "how far its numbers may be off, relative to each")         \
     X(BOOL, quiet, "false", FTH_ANY, "no progress, only warnings")
 FTH_OPTIONS(sweep_options, "sweep", SWEEP_OPTIONS)
 
@@ -164,12 +171,13 @@ static fth_err check_options(const sweep *s) {
 
 /* ---- reading ---- */
 
-static fth_err open_sweep(sweep *s, const char *file) {
-    FTH_TRY(fth_sweep_spec_read(&s->spec, file, s->o->set.items, s->o->set.count));
+static fth_err open_sweep(sweep *s, const char *file, const char *out, const char *const *set,
+                          size_t n_set) {
+    FTH_TRY(fth_sweep_spec_read(&s->spec, file, set, n_set));
     FTH_TRY(check_methods(s));
     FTH_TRY(fth_sweep_grid_make(&s->spec, FTH_DEFAULT_METHOD, s->o->limit, &s->grid));
-    if (s->o->out[0])
-        FTH_TRY(fth_str_addf(&s->out, "%s", s->o->out));
+    if (out[0])
+        FTH_TRY(fth_str_addf(&s->out, "%s", out));
     else if (s->spec.out)
         FTH_TRY(fth_str_addf(&s->out, "%s", s->spec.out));
     else
@@ -204,40 +212,111 @@ static fth_err need(const char *where, const char *folder, const char *name, con
     return fth_fail(FTH_NOT_FOUND, "%s: %s: %s", where, folder, rule);
 }
 
-static fth_err run_all(sweep *s, size_t *errors) {
-    int64_t jobs = s->o->jobs > 0 ? s->o->jobs : s->spec.jobs > 0 ? s->spec.jobs : 1;
-    const int64_t cores = fth_cores_usable().cores;
+/* How runs are made, with what every one of them is told. */
+typedef struct making {
+    fth_runner runner;
+    fth_measuring measuring;
     char threads[24];
     const char *extra[4];
+} making;
+
+static void set_making(sweep *s, making *m) {
+    const int64_t jobs = s->o->jobs > 0 ? s->o->jobs : s->spec.jobs > 0 ? s->spec.jobs : 1;
+    const int64_t cores = fth_cores_usable().cores;
     size_t n = 0;
-    snprintf(threads, sizeof threads, "%" PRId64, cores > jobs ? cores / jobs : 1);
+    snprintf(m->threads, sizeof m->threads, "%" PRId64, cores > jobs ? cores / jobs : 1);
     if (!is_set(s, "threads")) {
-        extra[n++] = "--threads";
-        extra[n++] = threads;
+        m->extra[n++] = "--threads";
+        m->extra[n++] = m->threads;
     }
     if (!is_set(s, "judge-after")) { /* a shorter run has not failed for having learned little */
-        extra[n++] = "--judge-after";
-        extra[n++] = "200";
+        m->extra[n++] = "--judge-after";
+        m->extra[n++] = "200";
     }
-    const fth_measuring measuring = {&s->spec, s->out.text, s->data.text, extra, n};
-    fth_runner runner = {.out_dir = s->out.text,
-                         .data = s->data.text,
-                         .jobs = (int)jobs,
-                         .gpus = s->spec.gpus,
-                         .n_gpus = s->spec.n_gpus,
-                         .extra = extra,
-                         .n_extra = n,
-                         .measuring = &measuring,
-                         .log = &s->log};
+    m->measuring = (fth_measuring){&s->spec, s->out.text, s->data.text, m->extra, n};
+    m->runner = (fth_runner){.out_dir = s->out.text,
+                             .data = s->data.text,
+                             .jobs = (int)jobs,
+                             .gpus = s->spec.gpus,
+                             .n_gpus = s->spec.n_gpus,
+                             .extra = m->extra,
+                             .n_extra = n,
+                             .measuring = &m->measuring,
+                             .log = &s->log};
+}
+
+/* With the folder's lock held: its data set is there, and its record. */
+static fth_err open_folder(sweep *s, making *m) {
     if (s->spec.data)
         FTH_TRY(need(s->spec.data_where, s->spec.data, "dataset.json",
                      "is no data set; fathom prepare makes one"));
     FTH_TRY(fth_make_dirs(s->out.text));
-    fth_err err = fth_runner_open(&runner);
-    if (err == FTH_OK) err = fth_sweep_record_write(&s->spec, &s->grid, s->out.text);
-    if (err == FTH_OK) err = fth_sweep_data_make(&s->spec, s->out.text, &s->log);
-    if (err == FTH_OK) err = fth_runner_run(&runner, &s->grid, errors);
-    fth_runner_close(&runner);
+    FTH_TRY(fth_runner_open(&m->runner));
+    FTH_TRY(
+        fth_sweep_record_write(&s->spec, &s->grid, s->out.text, s->o->set.items, s->o->set.count));
+    return fth_sweep_data_make(&s->spec, s->out.text, &s->log);
+}
+
+static fth_err run_all(sweep *s, size_t *errors) {
+    making m = {0};
+    set_making(s, &m);
+    fth_err err = open_folder(s, &m);
+    if (err == FTH_OK) err = fth_runner_run(&m.runner, &s->grid, errors);
+    fth_runner_close(&m.runner);
+    return err;
+}
+
+static fth_err print_budget(sweep *s) {
+    making m = {0};
+    fth_sweep_results r = {0};
+    fth_str text = {0};
+    set_making(s, &m);
+    fth_budget_row *rows = calloc(s->grid.rows + 1, sizeof *rows);
+    char *said = fth_strdup_printf("%s/budget.txt", s->out.text);
+    fth_err err = rows && said ? open_folder(s, &m) : fth_fail(FTH_NO_MEMORY, "no memory");
+    if (err == FTH_OK) err = fth_sweep_results_read(&s->spec, &s->grid, s->out.text, &r);
+    if (err == FTH_OK) err = fth_sweep_budget(&r, &m.measuring, said, rows);
+    if (err == FTH_OK) err = fth_sweep_budget_text(&r, rows, m.runner.jobs, &text);
+    if (err == FTH_OK) fputs(text.text, stdout);
+    fth_runner_close(&m.runner);
+    fth_sweep_results_fini(&r);
+    fth_str_fini(&text);
+    free(rows);
+    free(said);
+    return err;
+}
+
+/* ---- a row again ---- */
+
+static fth_err verify_row(sweep *s) {
+    making m = {0};
+    fth_str text = {0};
+    double worst = 0;
+    const int64_t row = s->o->row;
+    if (row < 1 || row > (int64_t)s->grid.rows)
+        return fth_fail(FTH_USAGE, "--row %" PRId64 ": the table has rows 1 to %zu", row,
+                        s->grid.rows);
+    set_making(s, &m);
+    fth_err err = fth_sweep_again(&m.runner, &s->spec, &s->grid, (size_t)row - 1, &text, &worst);
+    if (text.length) fputs(text.text, stdout);
+    fth_str_fini(&text);
+    if (err != FTH_OK || worst <= s->o->tolerance) return err;
+    return fth_fail(FTH_FAILED, "%s: row %" PRId64 " is off by %.3g, more than --tolerance %g",
+                    s->o->verify, row, worst, s->o->tolerance);
+}
+
+/* The sweep that made a table, from what its folder has recorded. */
+static fth_err verify(sweep *s) {
+    fth_sweep_origin origin;
+    const char *slash = strrchr(s->o->verify, '/');
+    char *folder = slash ? strndup(s->o->verify, (size_t)(slash - s->o->verify)) : strdup(".");
+    if (!folder) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
+    fth_err err = fth_sweep_origin_read(folder, &origin);
+    if (err == FTH_OK) err = open_sweep(s, origin.file, folder, origin.set, origin.n_set);
+    if (err == FTH_OK) err = fth_sweep_record_check(&s->spec, &s->grid, s->out.text, true);
+    if (err == FTH_OK) err = verify_row(s);
+    fth_sweep_origin_fini(&origin);
+    free(folder);
     return err;
 }
 
@@ -292,12 +371,13 @@ static fth_err write_tables(sweep *s, bool print) {
 
 static fth_err work(sweep *s, const char *file) {
     size_t errors = 0;
-    FTH_TRY(open_sweep(s, file));
+    FTH_TRY(open_sweep(s, file, s->o->out, s->o->set.items, s->o->set.count));
     if (s->o->dry_run) {
         print_runs(s);
         return FTH_OK;
     }
     FTH_TRY(fth_sweep_record_check(&s->spec, &s->grid, s->out.text, s->o->table));
+    if (s->o->budget) return print_budget(s);
     fth_err err = s->o->table
                       ? need(s->spec.file, s->out.text, "runs", "has no runs to make tables of")
                       : run_all(s, &errors);
@@ -324,14 +404,19 @@ fth_err fth_verb_sweep(int argc, char **argv) {
         "makes tables (CSV, Markdown, LaTeX) and a figure of the results. Stopped or killed, the "
         "same command goes on and repeats no finished run; a run that fails is a result. recipes/ "
         "has files to begin with.",
-        1, 1};
+        0, 1};
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, 1, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         sweep s = {.o = &options};
         fth_log_init(&s.log, stderr, options.quiet);
-        err = work(&s, parsed.positionals[0]);
+        if (options.verify[0])
+            err = verify(&s);
+        else if (parsed.n_positionals == 1)
+            err = work(&s, parsed.positionals[0]);
+        else
+            err = fth_fail(FTH_USAGE, "SPEC.yaml is missing: the file of a sweep");
         fth_sweep_grid_fini(&s.grid);
         fth_sweep_spec_fini(&s.spec);
         fth_str_fini(&s.out);

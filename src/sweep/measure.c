@@ -40,7 +40,8 @@ static bool take_own(fth_measure *m, const char *item) {
 }
 
 static bool is_name(const char *name) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     return name[0] && strlen(name) <= 40 && !name[strspn(name, letters)];
 }
 
@@ -121,8 +122,8 @@ static fth_err input_of(const fth_sweep_spec *s, const char *out_dir, const fth_
 
 static fth_err hash_output(const fth_sweep_spec *s, const fth_measure *m, uint32_t *hash) {
     fth_str all = {0};
-    fth_err err = fth_str_addf(&all, "%s\n%lld\n", m->input ? m->input : "test",
-                               (long long)s->average);
+    fth_err err =
+        fth_str_addf(&all, "%s\n%lld\n", m->input ? m->input : "test", (long long)s->average);
     for (size_t i = 0; i < s->n_generate && err == FTH_OK; i++)
         err = fth_str_addf(&all, "%s\n", s->generate[i]);
     if (err == FTH_OK) *hash = (uint32_t)fth_hash64(all.text, all.length);
@@ -153,8 +154,7 @@ static char *result_path(const fth_sweep_spec *s, const char *out_dir, const fth
                          const fth_measure *m) {
     uint32_t hash;
     if (hash_measure(s, m, &hash) != FTH_OK) return NULL;
-    return fth_strdup_printf("%s/runs/%s/measures/%s-%08x.json", out_dir, run->name, m->name,
-                             hash);
+    return fth_strdup_printf("%s/runs/%s/measures/%s-%08x.json", out_dir, run->name, m->name, hash);
 }
 
 /* ---- commands ---- */
@@ -174,8 +174,7 @@ static fth_err add_device(const fth_measuring *m, const fth_sweep_run *run, fth_
 
 /* The model that is measured: the run, which stands for its best checkpoint, or a mean. */
 static fth_err add_model(const fth_measuring *m, const fth_sweep_run *run, fth_command *c) {
-    if (m->spec->average == 0)
-        return fth_command_addf(c, "%s/runs/%s", m->out_dir, run->name);
+    if (m->spec->average == 0) return fth_command_addf(c, "%s/runs/%s", m->out_dir, run->name);
     return fth_command_addf(c, "%s/runs/%s/measures/mean-%lld", m->out_dir, run->name,
                             (long long)m->spec->average);
 }

@@ -117,13 +117,13 @@ static fth_err gather(const fth_sweep_results *r, const char *out_dir, size_t me
         const fth_sweep_run *b = run_of(r, row, r->spec->seeds[i], measure);
         if (a && b) FTH_TRY(gather_seed(r, out_dir, m, a, b, t));
     }
-    t->hash = fth_hash64(t->base.text, t->base.length) ^
-              (3 * fth_hash64(t->other.text, t->other.length));
+    t->hash =
+        fth_hash64(t->base.text, t->base.length) ^ (3 * fth_hash64(t->other.text, t->other.length));
     return FTH_OK;
 }
 
-static fth_err write_text(const char *folder, const char *name, const fth_str *text,
-                          fth_command *c, const char *flag) {
+static fth_err write_text(const char *folder, const char *name, const fth_str *text, fth_command *c,
+                          const char *flag) {
     char *path = fth_strdup_printf("%s/%s", folder, name);
     fth_err err = path ? fth_file_write(path, text->text, text->length) : no_memory();
     if (err == FTH_OK) err = fth_command_addf(c, "--%s=%s", flag, path);

@@ -37,10 +37,11 @@ static json_t *runs_of(const fth_sweep_grid *g) {
 }
 
 fth_err fth_sweep_record_write(const fth_sweep_spec *s, const fth_sweep_grid *g,
-                               const char *out_dir) {
+                               const char *out_dir, const char *const *set, size_t n_set) {
     fth_str text = {0};
-    json_t *record = json_pack("{s:s, s:i, s:s, s:o, s:o}", "format", "fathom-sweep", "version", 1,
-                               "file", s->file, "keys", keys_of(s), "runs", runs_of(g));
+    json_t *record = json_pack("{s:s, s:i, s:s, s:s, s:o, s:o, s:o}", "format", "fathom-sweep",
+                               "version", 1, "program", FATHOM_VERSION, "file", s->file, "set",
+                               list_of(set, n_set), "keys", keys_of(s), "runs", runs_of(g));
     char *path = fth_strdup_printf("%s/sweep.json", out_dir);
     fth_err err = record && path ? fth_json_write(record, 2, &text) : no_memory();
     if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
@@ -118,4 +119,38 @@ fth_err fth_sweep_record_check(const fth_sweep_spec *s, const fth_sweep_grid *g,
     json_decref(runs);
     free(path);
     return err;
+}
+
+static fth_err keep_text(fth_arena *a, const json_t *value, const char **out) {
+    const char *text = json_string_value(value);
+    if (!text) return fth_fail(FTH_BAD_INPUT, "must have texts");
+    *out = fth_arena_strdup(a, text);
+    return *out ? FTH_OK : no_memory();
+}
+
+static fth_err read_origin(const json_t *record, fth_sweep_origin *out) {
+    const json_t *set = json_object_get(record, "set");
+    FTH_TRY(keep_text(&out->arena, json_object_get(record, "file"), &out->file));
+    out->set = fth_arena_alloc(&out->arena, (json_array_size(set) + 1) * sizeof *out->set);
+    if (!out->set) return no_memory();
+    for (; out->n_set < json_array_size(set); out->n_set++)
+        FTH_TRY(keep_text(&out->arena, json_array_get(set, out->n_set), &out->set[out->n_set]));
+    return FTH_OK;
+}
+
+fth_err fth_sweep_origin_read(const char *out_dir, fth_sweep_origin *out) {
+    json_t *record = NULL;
+    char *path = fth_strdup_printf("%s/sweep.json", out_dir);
+    *out = (fth_sweep_origin){0};
+    fth_err err = path ? fth_json_load(path, &record) : no_memory();
+    if (err == FTH_OK) err = read_origin(record, out);
+    if (err == FTH_BAD_INPUT) err = fth_fail_in(FTH_BAD_INPUT, "%s", path);
+    json_decref(record);
+    free(path);
+    return err;
+}
+
+void fth_sweep_origin_fini(fth_sweep_origin *o) {
+    fth_arena_fini(&o->arena);
+    *o = (fth_sweep_origin){0};
 }

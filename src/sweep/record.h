@@ -13,6 +13,15 @@
 fth_err fth_sweep_record_check(const fth_sweep_spec *s, const fth_sweep_grid *g,
                                const char *out_dir, bool same);
 fth_err fth_sweep_record_write(const fth_sweep_spec *s, const fth_sweep_grid *g,
-                               const char *out_dir);
+                               const char *out_dir, const char *const *set, size_t n_set);
+
+/* The command that made a folder: its file and the words of --set. */
+typedef struct fth_sweep_origin {
+    const char *file, **set; /* [n_set] */
+    size_t n_set;
+    fth_arena arena;
+} fth_sweep_origin;
+fth_err fth_sweep_origin_read(const char *out_dir, fth_sweep_origin *out);
+void fth_sweep_origin_fini(fth_sweep_origin *o);
 
 #endif

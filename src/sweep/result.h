@@ -23,7 +23,7 @@ typedef struct fth_sweep_row {
     size_t runs, done, failed;
     double depth;
     fth_spread best, final;
-    fth_spread last; /* of those that failed: where they stood, as far as it is finite */
+    fth_spread last;     /* of those that failed: where they stood, as far as it is finite */
     fth_spread *measure; /* [n_measures] */
     double *p;           /* [n_measures] that the difference to the baseline is chance; NAN: none */
 } fth_sweep_row;

@@ -157,8 +157,8 @@ static char *folder_of(const work *w, size_t run) {
 static fth_err start_command(work *w, slot *s, const char *const *words, size_t n) {
     const size_t at = (size_t)(s - w->slots);
     const char *gpu = w->r->n_gpus ? w->r->gpus[at % w->r->n_gpus] : NULL;
-    char *output = fth_strdup_printf("%s/runs/%s/output.txt", w->r->out_dir,
-                                     w->grid->run[s->run].name);
+    char *output =
+        fth_strdup_printf("%s/runs/%s/output.txt", w->r->out_dir, w->grid->run[s->run].name);
     char *part = s->product ? fth_strdup_printf("%s.part", s->product) : NULL;
     const char **line = line_of(words, n);
     fth_err err = output && line && (part || !s->product)
@@ -193,8 +193,8 @@ static fth_err start_run(work *w, slot *s) {
 /* Starts what the trained run of a slot still needs; the slot stays free when that is nothing. */
 static fth_err start_measure(work *w, slot *s) {
     fth_command c;
-    char *folder = fth_strdup_printf("%s/runs/%s/measures", w->r->out_dir,
-                                     w->grid->run[s->run].name);
+    char *folder =
+        fth_strdup_printf("%s/runs/%s/measures", w->r->out_dir, w->grid->run[s->run].name);
     fth_err err = folder ? fth_measure_next(w->r->measuring, &w->grid->run[s->run], &c)
                          : fth_fail(FTH_NO_MEMORY, "no memory for a name");
     if (!folder) return err;

@@ -95,8 +95,7 @@ static fth_err read_count(fth_sweep_spec *s, const fth_yaml_entry *e, int64_t *o
 static fth_err read_after(fth_sweep_spec *s, const fth_yaml_entry *e, bool *own) {
     bool given;
     if (strcmp(e->key, "average") == 0) return read_count(s, e, &s->average);
-    if (strcmp(e->key, "generate") == 0)
-        return pairs(s, e, &s->generate, &s->n_generate, &given);
+    if (strcmp(e->key, "generate") == 0) return pairs(s, e, &s->generate, &s->n_generate, &given);
     if (strcmp(e->key, "baseline") == 0) {
         s->baseline_where = s->where;
         return pairs(s, e, &s->baseline, &s->n_baseline, &given);

@@ -30,9 +30,9 @@ typedef struct fth_factor {
  * scored by `fathom score`, or evaluate.NAME, what `fathom evaluate` prints. */
 typedef struct fth_measure {
     const char *name;
-    const char *metric; /* of score; NULL: evaluate */
-    const char *input;  /* what is translated; NULL: the test text of `corpus` */
-    const char *field;  /* of the verb's JSON, as "score" or "rougeL.fmeasure" */
+    const char *metric;  /* of score; NULL: evaluate */
+    const char *input;   /* what is translated; NULL: the test text of `corpus` */
+    const char *field;   /* of the verb's JSON, as "score" or "rougeL.fmeasure" */
     const char **option; /* [n_options] "option=value" for the verb, the references among them */
     size_t n_options;
     const char *where;
@@ -49,7 +49,7 @@ typedef struct fth_sweep_spec {
     const char **corpus, **prepare; /* "option=value" */
     size_t n_corpus, n_prepare;
     bool has_corpus, has_prepare;
-    int64_t average;                   /* the model is the mean of so many checkpoints; 0: the best one */
+    int64_t average; /* the model is the mean of so many checkpoints; 0: the best one */
     const char **generate, **baseline; /* "option=value" for generate; "label=value" of its rows */
     size_t n_generate, n_baseline;
     const char *baseline_where;
