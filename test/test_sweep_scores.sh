@@ -79,10 +79,26 @@ for file in table.csv table.md table.tex runs.csv; do
     cmp whole/$file broken/$file || fail "$file differs after kills"
 done
 
+# a row made again has the same numbers; one that was changed has not
+expect 0 "$fathom" sweep --verify broken/table.csv --row 2
+[ "$(grep -c ', the same$' out)" -eq 10 ] || fail "--verify: $(cat out)"
+expect 2 "$fathom" sweep --verify broken/table.csv --row 3
+grep -q -e '--row 3: the table has rows 1 to 2' err || fail "--row: $(cat err)"
+for file in broken/runs/method=preln_seed=1-*/measures/test-*.json; do
+    sed 's/"score": *[0-9.]*/"score": 77/' "$file" >changed && cp changed "$file"
+done
+expect 1 "$fathom" sweep --verify broken/table.csv --row 2
+grep -q 'more than --tolerance 0' err || fail "--verify of a changed score: $(cat err)"
+
+# how long it takes is known before it starts
+expect 0 "$fathom" sweep tiny.yaml --out later --budget
+grep -q '^4 runs, about .* 2 at a time' out || fail "--budget: $(cat out)"
+[ ! -e later/runs ] || fail "--budget made runs"
+
 # what is measured may change; the trainings stay
-before=$(ls -l --time-sort --full-time whole/runs/*/checkpoints | cksum)
+before=$(stat -c '%n %y' whole/runs/*/checkpoints/*/model.safetensors)
 expect 0 "$fathom" sweep tiny.yaml --out whole --set 'generate={beam: 1, max-len-b: 20}'
-[ "$before" = "$(ls -l --time-sort --full-time whole/runs/*/checkpoints | cksum)" ] || fail "runs were trained again"
+[ "$before" = "$(stat -c '%n %y' whole/runs/*/checkpoints/*/model.safetensors)" ] || fail "runs were trained again"
 cmp -s whole/runs.csv broken/runs.csv && fail "another beam changed nothing"
 
 # mistakes
