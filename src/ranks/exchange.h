@@ -11,9 +11,12 @@
 #include "ranks/ranks.h"
 #include "ranks/slice.h"
 
+enum { FTH_EXCHANGE_NOTE = 160 };
+
 typedef struct fth_exchange fth_exchange;
 struct fth_exchange {
     const char *name;
+    char note[FTH_EXCHANGE_NOTE]; /* why it is not the fastest one; empty: it is */
     fth_ranks *ranks;
     fth_device *device;
     int64_t n; /* elements of an arena */
@@ -31,7 +34,9 @@ struct fth_exchange {
 /* The best one that there is for arenas of n elements of class full on a device. */
 fth_err fth_exchange_new(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out);
 fth_err fth_exchange_mpi(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out);
-fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out);
+/* *out is NULL where not all ranks have NCCL, or it does not work: why says so. */
+fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, char why[FTH_EXCHANGE_NOTE],
+                          fth_exchange **out);
 void fth_exchange_free(fth_exchange *x);
 
 #endif

@@ -50,6 +50,8 @@ static fth_err log_start(fth_running *r) {
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
     const char *advice = fth_method_warning(&r->model.method);
     if (advice) fth_running_warn(r, advice);
+    if (r->trainer.exchange && r->trainer.exchange->note[0])
+        fth_running_warn(r, r->trainer.exchange->note);
     return fth_run_log_write(&r->lines, line);
 }
 
