@@ -207,8 +207,9 @@ static fth_err brings(nccl_exchange *x, bool *result) {
 static void explain(const nccl_exchange *x, bool opened, char why[FTH_EXCHANGE_NOTE]) {
     int version = 0;
     if (!opened) {
-        snprintf(why, FTH_EXCHANGE_NOTE, "GPUs exchange through the host, which is slow: a rank has no NCCL "
-                                         "(libnccl.so.2, or what FATHOM_NCCL names)");
+        snprintf(why, FTH_EXCHANGE_NOTE,
+                 "GPUs exchange through the host, which is slow: a rank has no NCCL "
+                 "(libnccl.so.2, or what FATHOM_NCCL names)");
     } else {
         (void)x->nccl.get_version(&version);
         snprintf(why, FTH_EXCHANGE_NOTE,

@@ -35,7 +35,7 @@ static fth_err log_start(fth_running *r) {
     fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
-    fth_ranks_log_start(line, r->spec->ranks);
+    fth_ranks_log_start(line, r->spec->ranks, r->spec->pipeline);
     if (r->trainer.exchange) fth_run_log_text(line, "exchange", r->trainer.exchange->name);
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;

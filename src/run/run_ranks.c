@@ -46,13 +46,14 @@ static bool is_new(const fth_ranks *ranks, int rank) {
     return true;
 }
 
-void fth_ranks_log_start(json_t *line, const fth_ranks *ranks) {
+void fth_ranks_log_start(json_t *line, const fth_ranks *ranks, int64_t pipeline) {
     if (!line) return;
     json_t *hosts = json_array();
     for (int r = 0; r < fth_rank_count(ranks); r++)
         if (is_new(ranks, r)) json_array_append_new(hosts, json_string(fth_rank_host(ranks, r)));
     fth_run_log_number(line, "ranks", fth_rank_count(ranks));
     json_object_set_new(line, "hosts", hosts);
+    if (pipeline > 1) fth_run_log_number(line, "pipeline", (double)pipeline);
     if (ranks) fth_run_log_number(line, "shards", fth_rank_count(ranks));
 }
 
