@@ -26,8 +26,8 @@ struct fth_exchange {
     fth_err (*reduce)(fth_exchange *x, const void *grad, int addends, bool fresh, void *sum);
     /* Every rank's slice of an arena [n] comes to all. */
     fth_err (*gather)(fth_exchange *x, void *arena);
-    /* Bytes on the device. */
-    int64_t bytes;
+    int64_t bytes; /* on the device */
+    int64_t sent;  /* bytes so far, but for those that went by MPI (fth_ranks_sent) */
     void (*free)(fth_exchange *x);
 };
 

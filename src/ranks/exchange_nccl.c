@@ -61,6 +61,8 @@ static fth_err trade(nccl_exchange *x, const float *grad, int addends, int64_t k
     NCCL_TRY(x->nccl.group_start(), "beginning an exchange");
     for (int r = 0; r < x->count; r++) {
         const fth_slice theirs = chunk_of(x, r, k);
+        if (x->rank < addends && r != x->rank)
+            x->base.sent += (theirs.end - theirs.begin) * (int64_t)sizeof *grad;
         if (x->rank < addends && theirs.end > theirs.begin)
             NCCL_TRY(x->nccl.send(grad + theirs.begin, (size_t)(theirs.end - theirs.begin),
                                   FTH_NCCL_FLOAT, r, x->comm, x->stream),
@@ -94,6 +96,7 @@ static fth_err gather(fth_exchange *base, void *arena) {
     for (int r = 0; r < x->count; r++) {
         const fth_slice theirs = fth_slice_of(base->n, r, x->count);
         if (r == x->rank) continue;
+        base->sent += (mine.end - mine.begin) * (int64_t)sizeof(float);
         if (mine.end > mine.begin)
             NCCL_TRY(x->nccl.send((float *)arena + mine.begin, (size_t)(mine.end - mine.begin),
                                   FTH_NCCL_FLOAT, r, x->comm, x->stream),

@@ -37,6 +37,8 @@ static fth_err log_start(fth_running *r) {
     fth_run_log_number(line, "threads", r->device->threads);
     fth_ranks_log_start(line, r->spec->ranks, r->spec->pipeline);
     if (r->trainer.exchange) fth_run_log_text(line, "exchange", r->trainer.exchange->name);
+    if (r->trainer.exchange)
+        fth_run_log_text(line, "reduce", r->spec->reduce_fast ? "fast" : "exact");
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;
     fth_log_info(r->log, "%s, %d encoder and %d decoder layers, width %d: %.2f M parameters",

@@ -105,13 +105,15 @@ static fth_err sum_in_turn(fth_trainer *t, const layout *l, const fth_batch *con
     for (int i = 0; i < n; i++) {
         const int round = i / l->count;
         if (i % l->count == rank) {
+            const bool fresh = round == 0 || !t->own_first;
             say(t, step, i, n);
-            FTH_TRY(fth_trainer_batch(t, batches[i], step, l->loss + 2 * round));
+            FTH_TRY(fth_trainer_batch(t, batches[i], step, fresh, l->loss + 2 * round));
         }
         int64_t rows[FTH_N_EXTENTS];
         fth_batch_rows(batches[i], rows);
         for (int e = 0; e < FTH_ROW_EXTENTS; e++) step->row_base[e] += rows[e];
-        if (i % l->count == l->count - 1 || i == n - 1) FTH_TRY(add_round(t, l, round, n));
+        const bool full = i % l->count == l->count - 1 && !t->own_first;
+        if (full || i == n - 1) FTH_TRY(add_round(t, l, t->own_first ? 0 : round, n));
     }
     return FTH_OK;
 }

@@ -152,6 +152,7 @@ fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_ta
 static fth_err join_ranks(fth_trainer *t, const fth_trainer_spec *spec) {
     const int64_t n = t->model->params.size;
     t->own = fth_slice_of(n, fth_rank(spec->ranks), fth_rank_count(spec->ranks));
+    t->own_first = spec->own_first && t->own.end - t->own.begin < n;
     t->groups = fth_rank_count(spec->ranks) / (spec->stages > 1 ? spec->stages : 1);
     return spec->ranks ? fth_exchange_new(spec->ranks, t->device, n, &t->exchange) : FTH_OK;
 }
@@ -256,12 +257,13 @@ static fth_err measure_gradient(fth_trainer *t, fth_program *program, const fth_
     return FTH_OK;
 }
 
-fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step *step,
+fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step *step, bool fresh,
                           double sums[2]) {
     const fth_stand_in *w = t->watcher;
     fth_program *program = w ? w->program : t->program;
-    FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
-                                     t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
+    if (fresh)
+        FTH_TRY(t->device->backend->zero(
+            t->device, t->arenas.grad, t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
     FTH_TRY(fth_program_run(program, batch, step));
     FTH_TRY(fth_program_read(program, w ? w->outputs->loss : t->outputs.loss, sums));
     return w ? w->ran(w->context, batch) : FTH_OK;
@@ -282,7 +284,7 @@ static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *cons
     } else {
         double sums[2];
         if (n_batches != 1) return fth_fail(FTH_FAILED, "a trainer of one batch got %d", n_batches);
-        FTH_TRY(fth_trainer_batch(t, batches[0], &step, sums));
+        FTH_TRY(fth_trainer_batch(t, batches[0], &step, true, sums));
         out->loss = sums[0] * step.loss_scale;
         out->nll = sums[1] * step.loss_scale;
         FTH_TRY(measure_gradient(t, w ? w->program : t->program, w ? w->outputs : &t->outputs,

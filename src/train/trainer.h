@@ -45,6 +45,7 @@ typedef struct fth_trainer {
     fth_program
         *program; /* forward and backward; with a pipeline, of a stage, and the pipeline's */
     fth_pipeline *pipeline; /* NULL: every rank runs whole models (pipeline.h) */
+    bool own_first;         /* as in the spec */
     int groups;             /* of ranks that have a whole model each, and take a batch at once */
     fth_outputs outputs;
     bool updates_inline;               /* matrices are updated by the program itself */
@@ -67,6 +68,8 @@ typedef struct fth_trainer_spec {
     int64_t batches;       /* micro-batches of an update; 0: one */
     fth_ranks *ranks;      /* that share them; NULL: alone */
     int stages;            /* of a pipeline, each on a rank of its own; 0, 1: none */
+    bool own_first;        /* each rank adds up its own batches first: one exchange an update, and
+                            * the sum depends on the number of ranks */
     /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There
      * is no fth_trainer_gradients then. */
     bool inline_updates;
