@@ -20,3 +20,12 @@ launch() { # ranks, command...
     shift
     timeout 120 "$mpirun" -np "$ranks" "$@"
 }
+
+same() { # run, run: the same last checkpoint
+    for file in model.safetensors optimizer.safetensors; do
+        cmp "$1/checkpoints/last/$file" "$2/checkpoints/last/$file" || fail "$1 and $2 end with other bits"
+    done
+}
+
+# a log without the clock, and what hangs on it
+numbers() { sed 's/"wall":.*//; s/"wps":.*"tokens"/"tokens"/; s/"path".*//' "$1/log.jsonl" | grep -v '"type":"start"'; }

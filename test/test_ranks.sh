@@ -10,12 +10,6 @@ model="--encoder-layers 2 --decoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2
 train="$fathom train data $model --max-update 6 --warmup-updates 5 --lr 0.01 --log-interval 2 --dropout 0.1 --clip-norm 0.5 \
     --save-interval-updates 4 --validate-interval-updates 3 --threads 1 --device cpu --keep-last 0 --quiet"
 
-same() { # run, run: the same last checkpoint
-    for file in model.safetensors optimizer.safetensors; do
-        cmp "$1/checkpoints/last/$file" "$2/checkpoints/last/$file" || fail "$1 and $2 end with other bits"
-    done
-}
-
 # ---- any number of ranks gives the same bits, shared evenly or not ----
 for batches in 1 4; do
     expect 0 $train --save-dir alone-$batches --update-freq $batches
@@ -28,10 +22,23 @@ done
 grep '"type":"start"' on-3-4/log.jsonl | grep -q '"ranks":3,"hosts":\["' || fail "the start line has no ranks"
 grep '"type":"start"' alone-4/log.jsonl | grep -q '"ranks":1,"hosts":\["' || fail "the start line of one process has no ranks"
 [ "$(grep -c '"type":"train"' on-3-4/log.jsonl)" -eq 3 ] || fail "not one line of log for every two updates"
-# all but the clock, and what hangs on it
-numbers() { sed 's/"wall":.*//; s/"wps":.*"tokens"/"tokens"/; s/"path".*//' "$1/log.jsonl" | grep -v '"type":"start"'; }
 numbers alone-4 > expected
 numbers on-3-4 | cmp - expected || fail "the log of 3 ranks has other numbers"
+
+# ---- each rank adds up its own batches first: no longer the bits of any number of ranks, but always the same ----
+for i in 1 2; do expect 0 launch 2 $train --save-dir fast-$i --update-freq 4 --reduce fast; done
+same fast-1 fast-2
+grep '"type":"start"' fast-1/log.jsonl | grep -q '"reduce":"fast"' || fail "the log does not say how gradients are added up"
+best() { grep '"type":"end"' "$1/log.jsonl" | sed 's/.*"best":\([0-9]*\.[0-9][0-9]\).*/\1/'; }
+[ "$(best fast-1)" = "$(best alone-4)" ] || fail "--reduce fast: best $(best fast-1), not $(best alone-4)"
+expect 2 launch 2 $train --save-dir bad --update-freq 4 --reduce fast --pipeline 2
+grep -q -- '--reduce fast: ' err || fail "--reduce fast beside --pipeline: $(cat err)"
+
+# ---- a slow rank is named, with what the others wait for it ----
+wide="$train --save-dir slow --d-model 128 --ffn-dim 512 --max-tokens 1000 --max-update 6 --log-interval 6"
+expect 0 timeout 120 "$mpirun" -np 1 $wide : -np 1 env FATHOM_CPU_ISA=plain $wide
+grep '"type":"warn"' slow/log.jsonl | grep -q "rank 1 on $(hostname) is slow: the others wait [0-9]* % of the time for it" ||
+    fail "the slow rank is not named: $(cat slow/log.jsonl)"
 
 # ---- --update-freq: as many as ranks, for good ----
 expect 0 launch 3 $train --save-dir changing --max-update 2

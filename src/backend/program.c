@@ -297,25 +297,6 @@ void fth_program_free(fth_program *p) {
 
 /* ---- running ---- */
 
-void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]) {
-    const fth_packed_side *src = &batch->side[FTH_SRC], *tgt = &batch->side[FTH_TGT];
-    memset(rows, 0, sizeof *rows * FTH_N_EXTENTS);
-    rows[FTH_ROWS_SRC] = src->rows;
-    rows[FTH_ROWS_TGT] = tgt->rows;
-    rows[FTH_ROWS_SENTENCES] = batch->n_sent;
-    rows[FTH_ROWS_PICKED] = batch->n_picked;
-    rows[FTH_ROWS_INPUT] = batch->input.rows;
-    for (int32_t s = 0; s < batch->n_sent; s++) {
-        int64_t n = src->rows ? src->offsets[s + 1] - src->offsets[s] : 0;
-        int64_t m = tgt->rows ? tgt->offsets[s + 1] - tgt->offsets[s] : 0;
-        rows[FTH_ROWS_SRC_PAIRS] += n * n;
-        rows[FTH_ROWS_CROSS_PAIRS] += m * n;
-        if (!batch->length) rows[FTH_ROWS_TGT_PAIRS] += m * m;
-    }
-    for (int32_t r = 0; batch->length && r < tgt->rows; r++)
-        rows[FTH_ROWS_TGT_PAIRS] += batch->length[r];
-}
-
 static fth_err load(fth_program *p, const fth_batch *batch, const fth_step *step) {
     static const char *const what[] = {
         "source tokens",   "target tokens", "sentences",    "source tokens with a target",
@@ -355,6 +336,26 @@ fth_err fth_program_run(fth_program *p, const fth_batch *batch, const fth_step *
         if (p->profiling) p->seconds[p->graph.op[i].kind] += fth_now() - start;
     }
     return FTH_OK;
+}
+
+fth_err fth_program_load(fth_program *p, const fth_batch *batch, const fth_step *step) {
+    return load(p, batch, step);
+}
+
+/* The backend sees a graph of these operations. */
+fth_err fth_program_run_part(fth_program *p, int32_t begin, int32_t end) {
+    fth_graph part = p->graph;
+    const fth_backend *backend = p->exec.device->backend;
+    fth_err err = FTH_OK;
+    part.op += begin;
+    part.n_ops = end - begin;
+    p->exec.graph = &part;
+    if (backend->run)
+        err = backend->run(&p->exec);
+    else
+        for (int32_t i = begin; i < end && err == FTH_OK; i++) err = run_one(p, &p->graph.op[i]);
+    p->exec.graph = &p->graph;
+    return err;
 }
 
 int64_t fth_program_rows(const fth_program *p, fth_val v) {

@@ -5,6 +5,7 @@
 #define FTH_BACKEND_PROGRAM_H
 
 #include "backend/backend.h"
+#include "graph/batch_store.h"
 #include "graph/plan.h"
 
 typedef struct fth_program fth_program;
@@ -35,6 +36,11 @@ void fth_program_free(fth_program *p);
 
 /* Runs every operation once. A failing kernel is named in the message. */
 fth_err fth_program_run(fth_program *p, const fth_batch *batch, const fth_step *step);
+
+/* In parts, on the host, a program that updates nothing: takes a batch up, then runs operations
+ * [begin, end), whose inputs must be there. */
+fth_err fth_program_load(fth_program *p, const fth_batch *batch, const fth_step *step);
+fth_err fth_program_run_part(fth_program *p, int32_t begin, int32_t end);
 
 /* Reads a kept value of the newest run as doubles: rows of the batch at hand times width. */
 fth_err fth_program_read(fth_program *p, fth_val v, double *out);
@@ -71,8 +77,5 @@ fth_err fth_program_walk(fth_program *p, const fth_batch *batch, const fth_step 
 /* Walks and finds the first operation whose output is not finite: *op is its index, or -1. */
 fth_err fth_program_find_nonfinite(fth_program *p, const fth_batch *batch, const fth_step *step,
                                    int32_t *op);
-
-/* Rows of a batch by extent. */
-void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]);
 
 #endif

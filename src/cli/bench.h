@@ -13,6 +13,10 @@
     X(I64, image_size, "0", FTH_RANGE(0, 16384),                                                   \
       "train: pictures of so many points a side in place of words (--arch enc); 0: words")         \
     X(I64, patch, "4", FTH_RANGE(1, 1024), "train: points a side of a patch of a picture")         \
+    X(I64, update_freq, "1", FTH_RANGE(1, 65536),                                                  \
+      "train: batches of an update; ranks that mpirun has started share them")                     \
+    X(I64, pipeline, "1", FTH_RANGE(1, 65536), "train: stages, as in fathom train")                \
+    X(CHOICE, reduce, "exact", FTH_CHOICES("exact|fast"), "train: as in fathom train")             \
     X(I64, updates, "10", FTH_RANGE(1, 1000000), "train: updates to time, after two to warm up")   \
     X(SIZE, memory_budget, "", FTH_ANY, "train: as in fathom train")                               \
     X(BOOL, telemetry, "false", FTH_ANY,                                                           \

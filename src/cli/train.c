@@ -59,7 +59,9 @@ static fth_err settle_update_freq(fth_run_options *o, fth_ranks *ranks) {
                       : FTH_OK;
     FTH_TRY(fth_ranks_agree(ranks, err));
     FTH_TRY(fth_ranks_broadcast(ranks, &stored, sizeof stored));
-    o->train.update_freq = stored > 0 ? stored : fth_rank_count(ranks);
+    const int64_t stages = o->train.pipeline > 0 ? o->train.pipeline : 1;
+    const int64_t groups = fth_rank_count(ranks) / stages;
+    o->train.update_freq = stored > 0 ? stored : groups > 0 ? groups : 1;
     fth_option_give(o->groups, FTH_RUN_GROUPS, "update_freq");
     return FTH_OK;
 }
@@ -83,17 +85,28 @@ static fth_err check_ranks(const fth_ranks *ranks, int64_t wanted) {
                     fth_rank_count(ranks));
 }
 
+/* A run is not of so many ranks, nor stages: the options that say so are not stored with it, and
+ * therefore compared here. */
+static fth_err settle_ranks(fth_run_options *o, fth_ranks *ranks) {
+    char stages[24];
+    FTH_TRY(fth_ranks_agree(ranks, check_ranks(ranks, o->train.ranks)));
+    snprintf(stages, sizeof stages, "%lld", (long long)o->train.pipeline);
+    FTH_TRY(fth_ranks_same(ranks, "--pipeline", stages));
+    FTH_TRY(settle_update_freq(o, ranks));
+    fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks");
+    fth_option_forget(o->groups, FTH_RUN_GROUPS, "pipeline");
+    return FTH_OK;
+}
+
 static fth_err train_from_options(const char *data, fth_run_options *o, fth_arena *arena) {
     fth_run_spec spec;
     fth_ranks *ranks = NULL;
     fth_str yaml = {0};
     FTH_TRY(fth_ranks_open(o->train.rank_timeout, &ranks));
-    fth_err err = fth_ranks_agree(ranks, check_ranks(ranks, o->train.ranks));
-    if (err == FTH_OK) err = settle_update_freq(o, ranks);
+    fth_err err = settle_ranks(o, ranks);
     if (err == FTH_OK) err = fth_ranks_agree(ranks, fth_run_spec_from_options(o, &spec));
-    fth_option_forget(o->groups, FTH_RUN_GROUPS, "ranks"); /* a run is not of so many ... */
     const char *devices = o->train.devices;
-    o->train.devices = ""; /* ... nor of these */
+    o->train.devices = ""; /* nor is it of these */
     if (err == FTH_OK) err = fth_options_dump(o->groups, FTH_RUN_GROUPS, &yaml);
     if (err == FTH_OK) err = fth_model_path(&spec.restore_file, arena);
     if (err == FTH_OK) err = fth_model_path(&spec.init_from, arena);

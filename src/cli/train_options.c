@@ -66,6 +66,8 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
                            .keep_last = o->keep_last,
                            .log_interval = o->log_interval,
                            .telemetry = o->telemetry,
+                           .pipeline = o->pipeline > 0 ? o->pipeline : 1,
+                           .reduce_fast = strcmp(o->reduce, "fast") == 0,
                            .judge_after = o->judge_after,
                            .stop_seconds = o->stop_time_hours * 3600,
                            .memory_budget = (int64_t)o->memory_budget,

@@ -52,6 +52,12 @@
       "default: one, or those that mpirun or srun has started")                                    \
     X(STR, devices, "", FTH_FREE(FTH_SHOWN_AS("LIST")),                                            \
       "where ranks compute, one after the other, as cuda:0,cuda:1; starts as many ranks")          \
+    X(I64, pipeline, "", FTH_FREE(FTH_RANGE(1, 65536)),                                            \
+      "stages that the layers are cut into, each on a rank of its own (doc/clusters.md); "         \
+      "default: one")                                                                              \
+    X(CHOICE, reduce, "exact", FTH_SAID(FTH_CHOICES("exact|fast")),                                \
+      "how ranks add up gradients: the same bits for any number of them, or each its own batches " \
+      "first, with one exchange an update")                                                        \
     X(F64, rank_timeout, "20", FTH_FREE(FTH_ABOVE(0)),                                             \
       "seconds after which a rank that is silent is lost, and the others end")                     \
     X(BOOL, strict, "false", FTH_KEPT(FTH_ANY),                                                    \

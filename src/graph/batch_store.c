@@ -208,3 +208,22 @@ void fth_batch_store_labels(fth_batch_store *s, const int32_t *labels, const flo
     s->batch.labels = labels ? s->labels : NULL;
     s->batch.values = values ? s->values : NULL;
 }
+
+void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]) {
+    const fth_packed_side *src = &batch->side[FTH_SRC], *tgt = &batch->side[FTH_TGT];
+    memset(rows, 0, sizeof *rows * FTH_N_EXTENTS);
+    rows[FTH_ROWS_SRC] = src->rows;
+    rows[FTH_ROWS_TGT] = tgt->rows;
+    rows[FTH_ROWS_SENTENCES] = batch->n_sent;
+    rows[FTH_ROWS_PICKED] = batch->n_picked;
+    rows[FTH_ROWS_INPUT] = batch->input.rows;
+    for (int32_t s = 0; s < batch->n_sent; s++) {
+        int64_t n = src->rows ? src->offsets[s + 1] - src->offsets[s] : 0;
+        int64_t m = tgt->rows ? tgt->offsets[s + 1] - tgt->offsets[s] : 0;
+        rows[FTH_ROWS_SRC_PAIRS] += n * n;
+        rows[FTH_ROWS_CROSS_PAIRS] += m * n;
+        if (!batch->length) rows[FTH_ROWS_TGT_PAIRS] += m * m;
+    }
+    for (int32_t r = 0; batch->length && r < tgt->rows; r++)
+        rows[FTH_ROWS_TGT_PAIRS] += batch->length[r];
+}

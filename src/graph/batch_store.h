@@ -51,4 +51,7 @@ fth_err fth_batch_store_pictures(fth_batch_store *s, int32_t n_sent, int32_t row
                                  const float *data, const int32_t *masked);
 void fth_batch_store_labels(fth_batch_store *s, const int32_t *labels, const float *values);
 
+/* Rows of a batch by extent. */
+void fth_batch_rows(const fth_batch *batch, int64_t rows[FTH_N_EXTENTS]);
+
 #endif

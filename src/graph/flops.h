@@ -9,4 +9,7 @@
  * to save memory is not counted: it is no useful work. */
 double fth_graph_flops(const fth_graph *g, const fth_batch *batch);
 
+/* Those of one operation, by the rows of a batch. */
+double fth_op_flops(const fth_graph *g, const fth_op *op, const int64_t rows[FTH_N_EXTENTS]);
+
 #endif

@@ -1,6 +1,7 @@
 /* exchange_nccl.c: exchange.h by NCCL, between GPUs, on the stream of the device: nothing here
  * waits. Parts of an arena go all-to-all by send and receive, and a kernel adds them in the order
  * of the ranks. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "backend/stream.h"
@@ -29,6 +30,13 @@ static fth_err failed(const nccl_exchange *x, int code, const char *what) {
         if (nccl_code_) return failed(x, nccl_code_, what);                                        \
     } while (0)
 
+/* An error of a connection that no call has returned. */
+static fth_err check_connection(const nccl_exchange *x) {
+    int code = 0;
+    NCCL_TRY(x->nccl.async_error(x->comm, &code), "asking for errors");
+    return code ? failed(x, code, "the connection between the ranks") : FTH_OK;
+}
+
 /* Chunk k of a rank's slice; empty at its end and after. */
 static fth_slice chunk_of(const nccl_exchange *x, int rank, int64_t k) {
     fth_slice s = fth_slice_of(x->base.n, rank, x->count);
@@ -53,6 +61,8 @@ static fth_err trade(nccl_exchange *x, const float *grad, int addends, int64_t k
     NCCL_TRY(x->nccl.group_start(), "beginning an exchange");
     for (int r = 0; r < x->count; r++) {
         const fth_slice theirs = chunk_of(x, r, k);
+        if (x->rank < addends && r != x->rank)
+            x->base.sent += (theirs.end - theirs.begin) * (int64_t)sizeof *grad;
         if (x->rank < addends && theirs.end > theirs.begin)
             NCCL_TRY(x->nccl.send(grad + theirs.begin, (size_t)(theirs.end - theirs.begin),
                                   FTH_NCCL_FLOAT, r, x->comm, x->stream),
@@ -63,7 +73,7 @@ static fth_err trade(nccl_exchange *x, const float *grad, int addends, int64_t k
                      "receiving");
     }
     NCCL_TRY(x->nccl.group_end(), "exchanging");
-    return FTH_OK;
+    return check_connection(x);
 }
 
 static fth_err reduce(fth_exchange *base, const void *grad, int addends, bool fresh, void *sum) {
@@ -86,6 +96,7 @@ static fth_err gather(fth_exchange *base, void *arena) {
     for (int r = 0; r < x->count; r++) {
         const fth_slice theirs = fth_slice_of(base->n, r, x->count);
         if (r == x->rank) continue;
+        base->sent += (mine.end - mine.begin) * (int64_t)sizeof(float);
         if (mine.end > mine.begin)
             NCCL_TRY(x->nccl.send((float *)arena + mine.begin, (size_t)(mine.end - mine.begin),
                                   FTH_NCCL_FLOAT, r, x->comm, x->stream),
@@ -97,7 +108,7 @@ static fth_err gather(fth_exchange *base, void *arena) {
                      "receiving");
     }
     NCCL_TRY(x->nccl.group_end(), "exchanging");
-    return FTH_OK;
+    return check_connection(x);
 }
 
 static void free_nccl(fth_exchange *base) {
@@ -188,15 +199,31 @@ static fth_err all_say(const nccl_exchange *x, bool mine, bool *result) {
     return err;
 }
 
-/* An exchange that reports no error and brings nothing has been seen (two ranks on one GPU): it
- * would train on gradients of zero. So a few numbers go first, and all look at what has come. */
+/* A library that was built without a function reports no error when it is called, and brings
+ * nothing: gradients would be zero. So a few numbers go first, and all look at what has come. */
 static fth_err brings(nccl_exchange *x, bool *result) {
     bool right = false;
     FTH_TRY(fth_ranks_agree(x->base.ranks, try_out(x, &right)));
     return all_say(x, right, result);
 }
 
-fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exchange **out) {
+static void explain(const nccl_exchange *x, bool opened, char why[FTH_EXCHANGE_NOTE]) {
+    int version = 0;
+    if (!opened) {
+        snprintf(why, FTH_EXCHANGE_NOTE,
+                 "GPUs exchange through the host, which is slow: a rank has no NCCL "
+                 "(libnccl.so.2, or what FATHOM_NCCL names)");
+    } else {
+        (void)x->nccl.get_version(&version);
+        snprintf(why, FTH_EXCHANGE_NOTE,
+                 "GPUs exchange through the host, which is slow: NCCL %d brings other numbers than "
+                 "were sent",
+                 version);
+    }
+}
+
+fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, char why[FTH_EXCHANGE_NOTE],
+                          fth_exchange **out) {
     bool there = false;
     *out = NULL;
     nccl_exchange *x = calloc(1, sizeof *x);
@@ -212,10 +239,12 @@ fth_err fth_exchange_nccl(fth_ranks *ranks, fth_device *dev, int64_t n, fth_exch
     x->count = fth_rank_count(ranks);
     x->stream = fth_gpu_stream(dev);
     fth_err err = all_say(x, fth_nccl_open(&x->nccl) == FTH_OK, &there);
+    const bool opened = there;
     if (err == FTH_OK && there) err = fth_ranks_agree(ranks, connect(x));
     if (err == FTH_OK && there) err = make_room(x);
     if (err == FTH_OK && there) err = brings(x, &there);
     if (err != FTH_OK || !there) {
+        if (err == FTH_OK) explain(x, opened, why);
         free_nccl(&x->base);
         return err;
     }

@@ -25,6 +25,7 @@ static fth_err find_all(fth_nccl *out) {
     FIND("ncclGroupEnd", group_end);
     FIND("ncclSend", send);
     FIND("ncclRecv", recv);
+    FIND("ncclCommGetAsyncError", async_error);
     FIND("ncclGetErrorString", error_string);
     return FTH_OK;
 }

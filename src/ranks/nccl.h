@@ -25,6 +25,7 @@ typedef struct fth_nccl {
     int (*group_end)(void);
     int (*send)(const void *data, size_t n, int type, int peer, void *comm, void *stream);
     int (*recv)(void *data, size_t n, int type, int peer, void *comm, void *stream);
+    int (*async_error)(void *comm, int *code);
     const char *(*error_string)(int code);
 } fth_nccl;
 

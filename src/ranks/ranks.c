@@ -120,6 +120,10 @@ double fth_ranks_waited(const fth_ranks *r) {
     return r ? r->waited : 0;
 }
 
+int64_t fth_ranks_sent(const fth_ranks *r) {
+    return r ? fth_wire_sent(r->wire) : 0;
+}
+
 /* ---- small exchanges ---- */
 
 fth_err fth_ranks_gather(fth_ranks *r, const void *mine, size_t bytes, void *all) {

@@ -45,7 +45,8 @@ fth_err fth_ranks_broadcast(fth_ranks *r, void *data, size_t bytes);
 /* Each rank's slice of n floats comes to rank 0, into the whole array; others keep only theirs. */
 fth_err fth_ranks_collect(fth_ranks *r, float *whole, int64_t n);
 
-/* Seconds that this rank has waited for others so far. */
+/* Seconds that this rank has waited for others so far, and the bytes that it has sent by MPI. */
 double fth_ranks_waited(const fth_ranks *r);
+int64_t fth_ranks_sent(const fth_ranks *r);
 
 #endif

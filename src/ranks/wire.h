@@ -25,6 +25,8 @@ fth_err fth_wire_open(fth_wire **out);
 void fth_wire_close(fth_wire *w);
 int fth_wire_rank(const fth_wire *w);
 int fth_wire_count(const fth_wire *w);
+/* Bytes of fth_wire_send so far. */
+int64_t fth_wire_sent(const fth_wire *w);
 /* The name of the MPI library, one line. */
 void fth_wire_about(char *text, size_t size);
 

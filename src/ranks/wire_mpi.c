@@ -10,6 +10,7 @@
 struct fth_wire {
     int rank, count;
     MPI_Comm training, watch;
+    int64_t sent;         /* bytes */
     pthread_mutex_t lock; /* MPI is asked for no more than one thread at a time */
 };
 
@@ -84,6 +85,10 @@ int fth_wire_count(const fth_wire *w) {
     return w->count;
 }
 
+int64_t fth_wire_sent(const fth_wire *w) {
+    return w->sent;
+}
+
 void fth_wire_about(char *text, size_t size) {
     char name[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
@@ -114,6 +119,7 @@ fth_err fth_wire_send(fth_wire *w, int to, const void *data, int64_t n, size_t s
     if (n > MOST) return too_long(n);
     MPI_Request request;
     pthread_mutex_lock(&w->lock);
+    w->sent += n * (int64_t)size;
     const int code = MPI_Isend(data, (int)n, type_of(size), to, TAG, w->training, &request);
     return started(w, code, request, "sending", t);
 }

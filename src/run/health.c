@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "train/pipeline.h"
+
 void fth_nonfinite_text(const fth_nonfinite *n, char *where, size_t size) {
     static const char *const subs[] = {"self-attention", "cross-attention", "feed-forward",
                                        "layer"};
@@ -30,12 +32,17 @@ fth_err fth_health_first_nonfinite(fth_trainer *t, int64_t update, const fth_bat
     /* Gradients add up: what the failed update left must not be found again. */
     FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
                                      t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
-    FTH_TRY(fth_program_find_nonfinite(t->program, batch, &step, &at));
-    *out = (fth_nonfinite){.op = at};
-    if (at < 0) return FTH_OK;
-    const fth_op *op = &fth_program_graph(t->program)->op[at];
-    *out = (fth_nonfinite){at, op->kind, op->stack, op->sub, op->layer, op->backward};
-    return FTH_OK;
+    fth_program *whole = t->program;
+    *out = (fth_nonfinite){.op = -1};
+    if (t->pipeline && fth_rank(t->exchange->ranks) != 0) return FTH_OK;
+    if (t->pipeline) FTH_TRY(fth_pipeline_whole(t, &whole));
+    fth_err err = fth_program_find_nonfinite(whole, batch, &step, &at);
+    if (err == FTH_OK && at >= 0) {
+        const fth_op *op = &fth_program_graph(whole)->op[at];
+        *out = (fth_nonfinite){at, op->kind, op->stack, op->sub, op->layer, op->backward};
+    }
+    if (whole != t->program) fth_program_free(whole);
+    return err;
 }
 
 bool fth_health_judge_cosine(double cosine, fth_judgement *out) {

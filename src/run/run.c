@@ -35,8 +35,10 @@ static fth_err log_start(fth_running *r) {
     fth_run_log_number(line, "batch_bytes", (double)batches);
     fth_run_log_text(line, "device", r->device->backend->name);
     fth_run_log_number(line, "threads", r->device->threads);
-    fth_ranks_log_start(line, r->spec->ranks);
+    fth_ranks_log_start(line, r->spec->ranks, r->spec->pipeline);
     if (r->trainer.exchange) fth_run_log_text(line, "exchange", r->trainer.exchange->name);
+    if (r->trainer.exchange)
+        fth_run_log_text(line, "reduce", r->spec->reduce_fast ? "fast" : "exact");
     fth_run_log_text(line, "config", r->spec->yaml);
     const fth_config *c = &r->model.config;
     fth_log_info(r->log, "%s, %d encoder and %d decoder layers, width %d: %.2f M parameters",
@@ -50,6 +52,8 @@ static fth_err log_start(fth_running *r) {
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
     const char *advice = fth_method_warning(&r->model.method);
     if (advice) fth_running_warn(r, advice);
+    if (r->trainer.exchange && r->trainer.exchange->note[0])
+        fth_running_warn(r, r->trainer.exchange->note);
     return fth_run_log_write(&r->lines, line);
 }
 

@@ -47,6 +47,8 @@ typedef struct fth_run_spec {
     bool best_by_score;
     double stop_seconds; /* ends the run after so much time; 0: no limit */
     fth_ranks *ranks;    /* that train together; NULL: this process alone */
+    int64_t pipeline; /* stages that the layers are cut into, each on a rank of its own; 1: none */
+    bool reduce_fast; /* each rank adds up its own batches first (trainer.h) */
     bool strict;
     bool reset_schedule; /* with restore_file or init_from: the method's schedule begins anew */
 } fth_run_spec;

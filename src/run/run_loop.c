@@ -10,9 +10,24 @@
 #include "base/signals.h"
 #include "run/run_ranks.h"
 
+/* How long ranks have waited for each other since the last line. Stages of a pipeline always
+ * wait. */
+static fth_err look_at_ranks(fth_running *r, double seconds, fth_rank_waits *out) {
+    fth_ranks *ranks = r->spec->ranks;
+    FTH_TRY(fth_ranks_waits(ranks, fth_ranks_waited(ranks) - r->waited, seconds, out));
+    if (out->slow >= 0 && out->slow != r->slow && r->spec->pipeline <= 1) {
+        fth_running_warn(r, out->text);
+        r->slow = out->slow;
+    }
+    r->waited = fth_ranks_waited(ranks);
+    return FTH_OK;
+}
+
 static fth_err log_train(fth_running *r) {
     fth_train_state *s = &r->state;
     double seconds = fth_now() - r->since, n = (double)s->log_updates;
+    fth_rank_waits waits;
+    FTH_TRY(look_at_ranks(r, seconds, &waits));
     json_t *line = fth_run_log_line("train", r->state.update);
     fth_run_log_number(line, "epoch", (double)r->position.epoch);
     fth_run_log_number(line, "loss", s->log_loss / (double)s->log_tokens);
@@ -26,6 +41,7 @@ static fth_err log_train(fth_running *r) {
     fth_run_log_number(line, "tokens", (double)r->state.tokens);
     fth_run_log_number(line, "wall", fth_running_wall(r));
     fth_run_log_number(line, "data_wait", fth_prefetch_waited(r->prefetch));
+    if (r->spec->ranks) fth_run_log_number(line, "rank_wait", waits.mean);
     s->log_loss = s->log_nll = s->log_gnorm = 0;
     s->log_tokens = s->log_updates = 0;
     r->tokens = r->updates = 0;
@@ -131,6 +147,8 @@ fth_err fth_running_loop(fth_running *r, int *signal) {
     fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
                       update > most ? update : most);
     r->since = fth_now();
+    r->waited = fth_ranks_waited(r->spec->ranks);
+    r->slow = -1;
     int64_t saved = r->resumed ? r->state.update : -1;
     fth_update u = {0};
     fth_err err = FTH_OK;
@@ -149,9 +167,10 @@ fth_err fth_running_loop(fth_running *r, int *signal) {
         if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
         if (is_regular(r->spec, t)) {
             const bool validation = is_due(t, r->spec->validate_interval);
-            const double begun = fth_now();
+            const double begun = fth_now(), waited = fth_ranks_waited(r->spec->ranks);
             FTH_TRY_OR(err, validate_and_save(r, validation), done);
             r->since += fth_now() - begun; /* the speed is that of training */
+            r->waited += fth_ranks_waited(r->spec->ranks) - waited;
             saved = t;
         }
     }

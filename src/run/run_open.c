@@ -11,6 +11,7 @@
 #include "run/resume_options.h"
 #include "run/run_encoder.h"
 #include "store/config_json.h"
+#include "train/pipeline.h"
 
 static fth_err open_data(fth_running *r) {
     const fth_run_spec *s = r->spec;
@@ -44,12 +45,20 @@ int64_t fth_running_longest(const fth_running *r) {
 
 static fth_err open_programs(fth_running *r, int64_t budget) {
     const fth_run_spec *s = r->spec;
+    FTH_TRY(fth_pipeline_check(s->ranks, r->device, (int)s->pipeline));
+    if (s->pipeline > 1 && s->telemetry > 0)
+        return fth_fail(FTH_USAGE, "--telemetry %lld: stages of a --pipeline are not measured; 0",
+                        (long long)s->telemetry);
+    if (s->pipeline > 1 && s->reduce_fast)
+        return fth_fail(FTH_USAGE, "--reduce fast: a --pipeline adds up in the exact order");
     fth_trainer_spec size = {.src_tokens = r->model.config.arch != FTH_DEC ? s->max_tokens : 0,
                              .tgt_tokens = r->model.config.arch != FTH_ENC ? s->max_tokens : 0,
                              .max_len = fth_running_longest(r),
                              .memory_budget = budget,
                              .batches = s->update_freq,
                              .ranks = s->ranks,
+                             .stages = (int)s->pipeline,
+                             .own_first = s->reduce_fast,
                              .inline_updates = fth_can_update_inline(&s->recipe, s->update_freq,
                                                                      fth_rank_count(s->ranks))};
     fth_run_encoder_room(&r->items, &r->model.config, fth_run_block(s, &r->items.train), &size);

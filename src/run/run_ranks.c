@@ -46,14 +46,45 @@ static bool is_new(const fth_ranks *ranks, int rank) {
     return true;
 }
 
-void fth_ranks_log_start(json_t *line, const fth_ranks *ranks) {
+void fth_ranks_log_start(json_t *line, const fth_ranks *ranks, int64_t pipeline) {
     if (!line) return;
     json_t *hosts = json_array();
     for (int r = 0; r < fth_rank_count(ranks); r++)
         if (is_new(ranks, r)) json_array_append_new(hosts, json_string(fth_rank_host(ranks, r)));
     fth_run_log_number(line, "ranks", fth_rank_count(ranks));
     json_object_set_new(line, "hosts", hosts);
+    if (pipeline > 1) fth_run_log_number(line, "pipeline", (double)pipeline);
     if (ranks) fth_run_log_number(line, "shards", fth_rank_count(ranks));
+}
+
+/* The others wait a tenth of the time more for it than it for them, and twice as long. */
+static void find_slow(const fth_ranks *ranks, const double *share, fth_rank_waits *out) {
+    const int count = fth_rank_count(ranks);
+    int least = 0;
+    double sum = 0;
+    for (int r = 0; r < count; r++) {
+        sum += share[r];
+        if (share[r] < share[least]) least = r;
+    }
+    const double others = (sum - share[least]) / (count - 1);
+    out->mean = sum / count;
+    if (others < share[least] + 0.1 || others < 2 * share[least]) return;
+    out->slow = least;
+    snprintf(out->text, sizeof out->text,
+             "rank %d on %s is slow: the others wait %.0f %% of the time for it", least,
+             fth_rank_host(ranks, least), 100 * others);
+}
+
+fth_err fth_ranks_waits(fth_ranks *ranks, double waited, double seconds, fth_rank_waits *out) {
+    *out = (fth_rank_waits){.slow = -1};
+    if (!ranks) return FTH_OK;
+    const double mine = seconds > 0 ? waited / seconds : 0;
+    double *share = calloc((size_t)fth_rank_count(ranks), sizeof *share);
+    if (!share) return fth_fail(FTH_NO_MEMORY, "no memory for ranks");
+    fth_err err = fth_ranks_gather(ranks, &mine, sizeof mine, share);
+    if (err == FTH_OK) find_slow(ranks, share, out);
+    free(share);
+    return err;
 }
 
 typedef struct wish {

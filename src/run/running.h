@@ -43,6 +43,8 @@ typedef struct fth_running {
     bool evaluates;          /* there is a validation set */
     double since;            /* clock at the last line of the log */
     int64_t tokens, updates; /* of this process since that line */
+    double waited;           /* seconds that this rank had waited for others until then */
+    int slow;                /* the rank that was warned of last; -1: none */
 } fth_running;
 
 /* run.c. Of several ranks one writes, and says what is to be said. */

@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "train/pipeline.h"
+
 /* Where the trainer's numbers are: of this rank, then of all. */
 typedef struct layout {
-    int count;                /* ranks */
-    int64_t rounds;           /* of batches */
-    int64_t pieces;           /* of a slice, at most */
-    double *loss, *losses;    /* [rounds, 2]; [count, rounds, 2] sums of loss and nll */
+    int count, stages;     /* ranks; and those of them that share a model, the loss at the last */
+    int64_t rounds;        /* of batches */
+    int64_t pieces;        /* of a slice, at most */
+    double *loss, *losses; /* [rounds, 2]; [count, rounds, 2] sums of loss and nll */
     double *square, *squares; /* [pieces]; [count, pieces] */
 } layout;
 
@@ -21,7 +23,8 @@ static fth_ranks *ranks_of(const fth_trainer *t) {
 
 static layout layout_of(const fth_trainer *t) {
     layout l = {.count = fth_rank_count(ranks_of(t))};
-    l.rounds = (t->batches + l.count - 1) / l.count;
+    l.stages = l.count / t->groups;
+    l.rounds = (t->batches + t->groups - 1) / t->groups;
     l.pieces = fth_pieces(t->arenas.n) / l.count + 1;
     l.loss = t->numbers;
     l.losses = l.loss + 2 * l.rounds;
@@ -47,6 +50,7 @@ static fth_err measure(fth_trainer *t, const layout *l, int n_batches, double *g
     const fth_backend *backend = t->device->backend;
     double squares = 0;
     if (n_batches == 1) {
+        if (t->pipeline) FTH_TRY(fth_pipeline_gather(t));
         if (fth_rank(ranks_of(t)) == 0)
             FTH_TRY(backend->sum_squares(t->device, t->arenas.grad, n, &squares));
         FTH_TRY(fth_ranks_broadcast(ranks_of(t), &squares, sizeof squares));
@@ -79,7 +83,8 @@ static fth_err add_losses(fth_trainer *t, const layout *l, int n, double scale, 
     FTH_TRY(
         fth_ranks_gather(ranks_of(t), l->loss, sizeof *l->loss * 2 * (size_t)l->rounds, l->losses));
     for (int i = 0; i < n; i++) {
-        const double *sums = l->losses + 2 * (i % l->count * l->rounds + i / l->count);
+        const int rank = (i % t->groups + 1) * l->stages - 1;
+        const double *sums = l->losses + 2 * (rank * l->rounds + i / t->groups);
         out->loss += sums[0] * scale;
         out->nll += sums[1] * scale;
     }
@@ -93,23 +98,35 @@ static void say(const fth_trainer *t, const fth_step *step, int i, int n) {
     fth_ranks_doing(ranks_of(t), step->update, text);
 }
 
-fth_err fth_sum_batches(fth_trainer *t, const fth_batch *const *batches, int n, fth_step *step,
-                        fth_update *out) {
-    const layout l = layout_of(t);
+/* Each rank has the whole model and takes batches in turn. */
+static fth_err sum_in_turn(fth_trainer *t, const layout *l, const fth_batch *const *batches, int n,
+                           fth_step *step) {
     const int rank = fth_rank(ranks_of(t));
-    if (n > t->batches)
-        return fth_fail(FTH_FAILED, "a trainer of %d batches got %d", t->batches, n);
     for (int i = 0; i < n; i++) {
-        const int round = i / l.count;
-        if (i % l.count == rank) {
+        const int round = i / l->count;
+        if (i % l->count == rank) {
+            const bool fresh = round == 0 || !t->own_first;
             say(t, step, i, n);
-            FTH_TRY(fth_trainer_batch(t, batches[i], step, l.loss + 2 * round));
+            FTH_TRY(fth_trainer_batch(t, batches[i], step, fresh, l->loss + 2 * round));
         }
         int64_t rows[FTH_N_EXTENTS];
         fth_batch_rows(batches[i], rows);
         for (int e = 0; e < FTH_ROW_EXTENTS; e++) step->row_base[e] += rows[e];
-        if (i % l.count == l.count - 1 || i == n - 1) FTH_TRY(add_round(t, &l, round, n));
+        const bool full = i % l->count == l->count - 1 && !t->own_first;
+        if (full || i == n - 1) FTH_TRY(add_round(t, l, t->own_first ? 0 : round, n));
     }
+    return FTH_OK;
+}
+
+fth_err fth_sum_batches(fth_trainer *t, const fth_batch *const *batches, int n, fth_step *step,
+                        fth_update *out) {
+    const layout l = layout_of(t);
+    if (n > t->batches)
+        return fth_fail(FTH_FAILED, "a trainer of %d batches got %d", t->batches, n);
+    if (t->pipeline)
+        FTH_TRY(fth_pipeline_sum(t, batches, n, step, l.loss));
+    else
+        FTH_TRY(sum_in_turn(t, &l, batches, n, step));
     FTH_TRY(add_losses(t, &l, n, step->loss_scale, out));
     return measure(t, &l, n, &out->gnorm);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/pipeline.h"
 #include "train/sum.h"
 
 void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS]) {
@@ -101,23 +102,40 @@ static int64_t fixed_bytes(const fth_trainer *t) {
            (t->exchange ? t->exchange->bytes : 0);
 }
 
+static fth_err program_spec(const fth_trainer *t, const fth_trainer_spec *spec,
+                            fth_program_spec *how) {
+    *how = (fth_program_spec){.arenas = &t->arenas};
+    fth_capacities(spec, how->capacity);
+    if (spec->memory_budget <= 0) return FTH_OK;
+    const int64_t fixed = fixed_bytes(t);
+    if (spec->memory_budget <= fixed)
+        return fth_fail(FTH_NO_MEMORY,
+                        "parameters, gradients and moments alone need %.1f MiB, "
+                        "--memory-budget is %.1f MiB",
+                        (double)fixed / 1048576.0, (double)spec->memory_budget / 1048576.0);
+    how->budget = spec->memory_budget - fixed;
+    return FTH_OK;
+}
+
 /* Takes the graph over. */
 static fth_err make_program(fth_trainer *t, const fth_trainer_spec *spec, fth_program *lender,
                             fth_graph *graph, fth_program **program) {
-    fth_program_spec how = {.arenas = &t->arenas, .lender = lender};
-    fth_capacities(spec, how.capacity);
-    if (spec->memory_budget > 0) {
-        int64_t fixed = fixed_bytes(t);
-        if (spec->memory_budget <= fixed) {
-            fth_graph_fini(graph);
-            return fth_fail(FTH_NO_MEMORY,
-                            "parameters, gradients and moments alone need %.1f MiB, "
-                            "--memory-budget is %.1f MiB",
-                            (double)fixed / 1048576.0, (double)spec->memory_budget / 1048576.0);
-        }
-        how.budget = spec->memory_budget - fixed;
-    }
-    return fth_program_new(t->device, graph, &how, program);
+    fth_program_spec how;
+    fth_err err = program_spec(t, spec, &how);
+    how.lender = lender;
+    if (err == FTH_OK) return fth_program_new(t->device, graph, &how, program);
+    fth_graph_fini(graph);
+    return err;
+}
+
+/* The same, cut into stages. */
+static fth_err make_pipeline(fth_trainer *t, const fth_trainer_spec *spec, fth_graph *graph) {
+    fth_program_spec how;
+    fth_err err = program_spec(t, spec, &how);
+    if (err == FTH_OK) err = fth_pipeline_new(t, spec, graph, &how, &t->pipeline);
+    if (err == FTH_OK) t->program = fth_pipeline_program(t->pipeline);
+    fth_graph_fini(graph);
+    return err;
 }
 
 fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_taps *taps,
@@ -134,6 +152,8 @@ fth_err fth_trainer_program(fth_trainer *t, const fth_trainer_spec *spec, fth_ta
 static fth_err join_ranks(fth_trainer *t, const fth_trainer_spec *spec) {
     const int64_t n = t->model->params.size;
     t->own = fth_slice_of(n, fth_rank(spec->ranks), fth_rank_count(spec->ranks));
+    t->own_first = spec->own_first && t->own.end - t->own.begin < n;
+    t->groups = fth_rank_count(spec->ranks) / (spec->stages > 1 ? spec->stages : 1);
     return spec->ranks ? fth_exchange_new(spec->ranks, t->device, n, &t->exchange) : FTH_OK;
 }
 
@@ -149,10 +169,12 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
     if (err == FTH_OK)
         err = fth_arenas_new(dev, n, updates ? updates->grads : n, moments_of(t), &t->arenas);
     if (err == FTH_OK && (spec->batches > 1 || t->exchange)) err = fth_sum_init(t, spec->batches);
-    if (err == FTH_OK)
-        err = make_program(t, spec, NULL, &graph, &t->program);
-    else
+    if (err != FTH_OK)
         fth_graph_fini(&graph);
+    else if (spec->stages > 1)
+        err = make_pipeline(t, spec, &graph);
+    else
+        err = make_program(t, spec, NULL, &graph, &t->program);
     if (err == FTH_OK) err = make_ranges(t);
     t->inline_sums =
         calloc((size_t)t->inline_updates.n * FTH_RANGE_SUMS + 1, sizeof *t->inline_sums);
@@ -162,7 +184,8 @@ fth_err fth_trainer_init(fth_trainer *t, fth_model *model, fth_device *dev,
 }
 
 void fth_trainer_fini(fth_trainer *t) {
-    fth_program_free(t->program);
+    if (!t->pipeline) fth_program_free(t->program);
+    fth_pipeline_free(t->pipeline);
     if (t->device && t->sum) t->device->backend->release(t->device, t->sum);
     if (t->device) fth_arenas_free(t->device, &t->arenas);
     fth_exchange_free(t->exchange);
@@ -185,7 +208,7 @@ fth_err fth_trainer_draw(fth_trainer *t, uint64_t seed) {
 }
 
 int64_t fth_trainer_bytes(const fth_trainer *t) {
-    return fixed_bytes(t) + fth_program_bytes(t->program);
+    return fixed_bytes(t) + fth_program_bytes(t->program) + fth_pipeline_bytes(t->pipeline);
 }
 
 /* ---- updating ---- */
@@ -234,12 +257,13 @@ static fth_err measure_gradient(fth_trainer *t, fth_program *program, const fth_
     return FTH_OK;
 }
 
-fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step *step,
+fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step *step, bool fresh,
                           double sums[2]) {
     const fth_stand_in *w = t->watcher;
     fth_program *program = w ? w->program : t->program;
-    FTH_TRY(t->device->backend->zero(t->device, t->arenas.grad,
-                                     t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
+    if (fresh)
+        FTH_TRY(t->device->backend->zero(
+            t->device, t->arenas.grad, t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
     FTH_TRY(fth_program_run(program, batch, step));
     FTH_TRY(fth_program_read(program, w ? w->outputs->loss : t->outputs.loss, sums));
     return w ? w->ran(w->context, batch) : FTH_OK;
@@ -260,7 +284,7 @@ static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *cons
     } else {
         double sums[2];
         if (n_batches != 1) return fth_fail(FTH_FAILED, "a trainer of one batch got %d", n_batches);
-        FTH_TRY(fth_trainer_batch(t, batches[0], &step, sums));
+        FTH_TRY(fth_trainer_batch(t, batches[0], &step, true, sums));
         out->loss = sums[0] * step.loss_scale;
         out->nll = sums[1] * step.loss_scale;
         FTH_TRY(measure_gradient(t, w ? w->program : t->program, w ? w->outputs : &t->outputs,

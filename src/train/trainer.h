@@ -29,6 +29,8 @@ typedef struct fth_stand_in {
     void *context;
 } fth_stand_in;
 
+typedef struct fth_pipeline fth_pipeline;
+
 typedef struct fth_trainer {
     fth_model *model; /* borrowed */
     fth_device *device;
@@ -36,11 +38,15 @@ typedef struct fth_trainer {
     fth_arenas arenas;      /* moments: of the own slice alone */
     fth_exchange *exchange; /* with the other ranks; NULL: alone */
     fth_slice own;          /* what this rank updates: all of it when alone */
-    void *sum;            /* [own] gradient of several batches; NULL: of one, arenas.grad has it */
-    bool summed;          /* the newest gradient is in sum */
-    int batches;          /* of an update, at most */
-    double *numbers;      /* where ranks exchange losses and norms of them (sum.h) */
-    fth_program *program; /* forward and backward */
+    void *sum;       /* [own] gradient of several batches; NULL: of one, arenas.grad has it */
+    bool summed;     /* the newest gradient is in sum */
+    int batches;     /* of an update, at most */
+    double *numbers; /* where ranks exchange losses and norms of them (sum.h) */
+    fth_program
+        *program; /* forward and backward; with a pipeline, of a stage, and the pipeline's */
+    fth_pipeline *pipeline; /* NULL: every rank runs whole models (pipeline.h) */
+    bool own_first;         /* as in the spec */
+    int groups;             /* of ranks that have a whole model each, and take a batch at once */
     fth_outputs outputs;
     bool updates_inline;               /* matrices are updated by the program itself */
     fth_inline_updates inline_updates; /* which; n is 0 where none is */
@@ -61,6 +67,9 @@ typedef struct fth_trainer_spec {
     int64_t memory_budget; /* bytes for everything on the device; 0: no limit */
     int64_t batches;       /* micro-batches of an update; 0: one */
     fth_ranks *ranks;      /* that share them; NULL: alone */
+    int stages;            /* of a pipeline, each on a rank of its own; 0, 1: none */
+    bool own_first;        /* each rank adds up its own batches first: one exchange an update, and
+                            * the sum depends on the number of ranks */
     /* Updates matrices inside of the backward (inline_update.h); see fth_can_update_inline. There
      * is no fth_trainer_gradients then. */
     bool inline_updates;
