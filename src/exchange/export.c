@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "exchange/format.h"
-#include "store/staged_dir.h"
+#include "base/staged_dir.h"
 #include "train/weights.h"
 
 #define FORMAT(name) &fth_format_##name,
@@ -96,11 +96,15 @@ static fth_err check(const fth_export_job *job, const fth_weighted *source,
                     result->difference, result->largest, most);
 }
 
+static fth_err may_replace(const char *path) {
+    return fth_holds_only(path, fth_is_export_file, "an exported model");
+}
+
 /* Into a folder that appears when all is well. */
 static fth_err write_all(fth_export_job *job, const fth_weighted *source,
                          fth_check_result *result) {
     fth_staged_dir dir = {0};
-    FTH_TRY(fth_staged_dir_open(&dir, job->spec->out, fth_is_export_file));
+    FTH_TRY(fth_staged_dir_open(&dir, job->spec->out, may_replace));
     job->folder = dir.temp;
     fth_err err = job->format->write(job);
     if (err == FTH_OK) err = fth_write_card(job, source);

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "exchange/format.h"
 #include "store/model_dir.h"
-#include "store/staged_dir.h"
+#include "base/staged_dir.h"
 #include "train/weights.h"
 
 typedef struct tokenizer_file {
@@ -79,7 +79,7 @@ static fth_err write_model(const char *out, const fth_weighted *w, const tokeniz
     FTH_TRY(fth_weights_tensors(&w->model.params, "", w->flat, &tensors));
     const fth_model_content content = {
         .config = &w->model.config, .tensors = tensors, .n_tensors = (size_t)w->model.params.n};
-    fth_err err = fth_staged_dir_open(&dir, out, fth_is_model_file);
+    fth_err err = fth_staged_dir_open(&dir, out, fth_model_may_replace);
     if (err == FTH_OK) err = fth_model_files_write(dir.temp, &content, &sums);
     for (int i = 0; i < 2 && err == FTH_OK; i++)
         if (files[i].data) err = write_file(dir.temp, &files[i]);
@@ -95,6 +95,8 @@ fth_err fth_import(const char *from, const char *folder, const char *out, fth_im
     fth_weighted w = {0};
     tokenizer_file files[2] = {{0}};
     FTH_TRY(fth_format_find(from, &format));
+    if (fth_same_file(folder, out))
+        return fth_fail(FTH_USAGE, "--out %s: is the folder that is read", out);
     if (fth_folder_has(out, "state.json"))
         return fth_fail(FTH_USAGE, "--out %s: is a checkpoint of a training; choose another folder",
                         out);

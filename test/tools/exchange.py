@@ -1,12 +1,11 @@
 """Runs exported models in the programs they were written for, and compares with fathom's own numbers.
 
 exchange.py have PACKAGE...                     exit status 77 where one of them cannot be imported
-exchange.py batch MODEL B.safetensors           made-up sentences for fathom trace
-exchange.py logits FOLDER MODEL B T             the largest difference between their logits and trace's
-exchange.py onnx FOLDER MODEL B T               the same of model.onnx
+exchange.py batch MODEL B.safetensors [WORDS]   made-up sentences for fathom trace
+exchange.py logits FOLDER MODEL B T ...         the largest difference between their logits and trace's
+exchange.py onnx FOLDER MODEL B T ...           the same of model.onnx
 exchange.py translate FOLDER LINES BEAM         translations by CTranslate2, a line each
-exchange.py random KIND FOLDER                  a random model of transformers, and its logits
-exchange.py compare FOLDER MODEL T              those against a trace of the imported model
+exchange.py random                              random models of transformers, theirs-KIND
 """
 import importlib
 import json
@@ -38,10 +37,14 @@ def draw(config, vocab, pad, seed):
     return ids[:, :min(11, config["max_positions"])]
 
 
-def batch(model, path):
+def batch(model, path, words=None):
+    """words: of the vocabulary, where the model has more than another."""
     from safetensors.numpy import save_file
     c = config_of(model)
     tensors, pad = {}, c["pad"]
+    for key in ("src_vocab", "tgt_vocab"):
+        if words and key in c:
+            c[key] = int(words)
     if c["arch"] != "dec":
         tensors["src"] = draw(c, c["src_vocab"], pad, 1)
         if c.get("head") in ("class", "regression"):
@@ -61,27 +64,30 @@ def run(model, tensors, pad):
     model.eval()
     ids = {k: torch.from_numpy(v.astype("int64")) for k, v in tensors.items() if k in ("src", "tgt_in")}
     source = ids.get("src", ids.get("tgt_in"))
-    inputs = {"input_ids": source, "attention_mask": (source != pad).long()}
+    mask = (source != pad).long()
+    if pad >= model.config.get_text_config().vocab_size:  # a word that only fathom has
+        ids = {k: v.masked_fill(v == pad, 0) for k, v in ids.items()}
+    source = ids.get("src", ids.get("tgt_in"))
+    inputs = {"input_ids": source, "attention_mask": mask}
     if "src" in ids and "tgt_in" in ids:
         inputs["decoder_input_ids"] = ids["tgt_in"]
-        if type(model).__name__.startswith("FSMT"):  # its decoder wants masks of its own
-            inputs["decoder_attention_mask"] = ids["tgt_in"] == pad
+        inputs["use_cache"] = False  # with a cache FSMT masks nothing
     if not ("src" in ids and "tgt_in" in ids) and type(model).__name__.startswith("GPT2"):
         inputs["position_ids"] = torch.arange(source.shape[1])[None].expand_as(source)
     with torch.no_grad():
         return model(**inputs).logits.numpy()
 
 
-def difference(theirs, ours, tensors, config):
+def difference(what, theirs, ours, tensors, config):
     """Where the input is a pad, fathom's logits are 0 and others' mean nothing."""
     import numpy as np
     if theirs.ndim == 3:
         words = tensors["src"] if config["arch"] == "enc" else tensors["tgt_in"]
         theirs, ours = theirs[words != config["pad"]], ours[words != config["pad"]]
     far = np.abs(theirs - ours[..., :theirs.shape[-1]]).max()
-    print(f"{far:.3g} of {np.abs(ours).max():.3g}")
-    if not far <= 1e-4 * max(1, np.abs(ours).max() / 10):
-        sys.exit(1)
+    print(f"{what}: {far:.3g} of {np.abs(ours).max():.3g}")
+    if not far <= 1e-4:
+        sys.exit(f"{what}: logits are {far:.3g} apart, at most 1e-4 is allowed")
 
 
 def load(folder):
@@ -91,20 +97,30 @@ def load(folder):
     return getattr(transformers, kind).from_pretrained(folder)
 
 
-def logits(folder, model, batch_file, trace):
+def logits(*names):
+    for i in range(0, len(names), 4):
+        one(*names[i:i + 4])
+
+
+def one(folder, model, batch_file, trace):
     from safetensors.numpy import load_file
     tensors, c = load_file(batch_file), config_of(model)
-    difference(run(load(folder), tensors, c["pad"]), load_file(trace)["logits"], tensors, c)
+    difference(folder, run(load(folder), tensors, c["pad"]), load_file(trace)["logits"], tensors, c)
 
 
-def onnx(folder, model, batch_file, trace):
+def onnx(*names):
+    for i in range(0, len(names), 4):
+        one_onnx(*names[i:i + 4])
+
+
+def one_onnx(folder, model, batch_file, trace):
     import onnxruntime
     from safetensors.numpy import load_file
     tensors, c = load_file(batch_file), config_of(model)
     session = onnxruntime.InferenceSession(os.path.join(folder, "model.onnx"))
     names = {"src": "src", "tgt_in": "tgt"}
     inputs = {names[k]: v.astype("int64") for k, v in tensors.items() if k in names}
-    difference(session.run(["logits"], inputs)[0], load_file(trace)["logits"], tensors, c)
+    difference(folder, session.run(["logits"], inputs)[0], load_file(trace)["logits"], tensors, c)
 
 
 def translate(folder, lines, beam):
@@ -118,6 +134,39 @@ def translate(folder, lines, beam):
     found = model.translate_batch(source, beam_size=int(beam), max_decoding_length=50)
     for one in found:
         print(tgt.decode(one.hypotheses[0]))
+
+
+SIZES = {"vocab_size": 60, "max_position_embeddings": 20, "pad_token_id": 1, "eos_token_id": 2}
+STACKS = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24,
+          "encoder_attention_heads": 2, "decoder_attention_heads": 2, "activation_function": "relu"}
+FLAT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+KINDS = {
+    "marian": ("Marian", "MarianMTModel", {**SIZES, **STACKS, "decoder_start_token_id": 1, "scale_embedding": True}),
+    "marian-untied": ("Marian", "MarianMTModel", {**SIZES, **STACKS, "decoder_start_token_id": 0, "scale_embedding": False,
+                      "tie_word_embeddings": False, "share_encoder_decoder_embeddings": False, "activation_function": "gelu"}),
+    "fsmt": ("FSMT", "FSMTForConditionalGeneration", {**SIZES, **STACKS, "langs": ["a", "b"], "src_vocab_size": 60,
+             "tgt_vocab_size": 60, "tie_word_embeddings": False}),
+    "bert": ("Bert", "BertForMaskedLM", {**SIZES, **FLAT, "intermediate_size": 24, "pad_token_id": 0}),
+    "bert-class": ("Bert", "BertForSequenceClassification", {**SIZES, **FLAT, "intermediate_size": 24, "num_labels": 3}),
+    "opt": ("OPT", "OPTForCausalLM", {**SIZES, **FLAT, "word_embed_proj_dim": 16, "ffn_dim": 24, "bos_token_id": 2}),
+    "opt-post": ("OPT", "OPTForCausalLM", {**SIZES, **FLAT, "word_embed_proj_dim": 16, "ffn_dim": 24,
+                 "do_layer_norm_before": False}),
+    "gpt2": ("GPT2", "GPT2LMHeadModel", {"vocab_size": 60, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 20,
+             "activation_function": "gelu", "bos_token_id": 2, "eos_token_id": 2}),
+}
+
+
+def random():
+    import torch
+    import transformers
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(1)
+    for kind, (config, model, sizes) in KINDS.items():
+        made = getattr(transformers, model)(getattr(transformers, config + "Config")(**sizes))
+        for name, p in made.named_parameters():  # nothing stays 0 or 1, where a mistake would not show
+            if p.requires_grad and not (kind == "fsmt" and "embed_positions" in name):
+                p.data += torch.randn_like(p) * 0.1
+        made.save_pretrained("theirs-" + kind)
 
 
 if __name__ == "__main__":
