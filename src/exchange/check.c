@@ -98,7 +98,7 @@ static fth_err logits_of(machine *m, const fth_weighted *w, const fth_config *wo
     FTH_TRY(fth_batch_store_init(&m->store, room, room, SENTENCES));
     FTH_TRY(fill(&m->store, &model->config, words));
     fth_step step = {.update = 1};
-    fth_method_step(&model->method, model->config.step > 0 ? model->config.step : 1, step.slots);
+    fth_method_step(&model->method, model->config.step, step.slots);
     FTH_TRY(fth_program_run(m->program, &m->store.batch, &step));
     *rows = fth_program_rows(m->program, out.logits);
     const size_t n = (size_t)(*rows * fth_config_output_vocab(&model->config));

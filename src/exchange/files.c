@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "exchange/format.h"
+#include "store/config_json.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -103,6 +104,21 @@ fth_err fth_copy_tokenizers(const fth_export_job *job) {
         if (fth_folder_has(job->spec->model, names[i]))
             FTH_TRY(copy_file(job->spec->model, names[i], job->folder, names[i]));
     return FTH_OK;
+}
+
+fth_err fth_copy_config(const fth_export_job *job) {
+    fth_str text = {0};
+    fth_err err = fth_config_print(&job->model->config, &text);
+    if (err == FTH_OK) err = write_text(job->folder, "config.json", text.text, text.length);
+    fth_str_fini(&text);
+    return err;
+}
+
+fth_err fth_read_config(const char *folder, fth_config *out) {
+    char *path = fth_strdup_printf("%s/config.json", folder);
+    fth_err err = path ? fth_config_read(path, out) : no_memory("config.json");
+    free(path);
+    return err;
 }
 
 /* ---- the model card ---- */

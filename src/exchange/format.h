@@ -90,6 +90,9 @@ fth_err fth_write_vocabulary(const fth_export_job *job, const fth_tokenizer *t, 
 fth_err fth_copy_tokenizer(const fth_export_job *job, bool source, const char *name);
 /* tokenizer.model, or tokenizer.src.model and tokenizer.tgt.model, as they are. */
 fth_err fth_copy_tokenizers(const fth_export_job *job);
+/* fathom's own config.json, and back. */
+fth_err fth_copy_config(const fth_export_job *job);
+fth_err fth_read_config(const char *folder, fth_config *out);
 /* README.md: what is known of the model. */
 fth_err fth_write_card(const fth_export_job *job, const fth_weighted *source);
 /* May a folder with an entry of this name be replaced by an export? */

@@ -2,6 +2,7 @@
 
 exchange.py have PACKAGE...                     exit status 77 where one of them cannot be imported
 exchange.py batch MODEL B.safetensors [WORDS]   made-up sentences for fathom trace
+exchange.py fresh MODEL B.safetensors           the same, after moving every parameter of the model
 exchange.py logits FOLDER MODEL B T ...         the largest difference between their logits and trace's
 exchange.py onnx FOLDER MODEL B T ...           the same of model.onnx
 exchange.py translate FOLDER LINES BEAM         translations by CTranslate2, a line each
@@ -56,6 +57,16 @@ def batch(model, path, words=None):
         tensors["tgt_in"] = draw(c, c["tgt_vocab"], pad, 2)
         tensors["tgt_out"] = tensors["tgt_in"]
     save_file(tensors, path)
+
+
+def fresh(model, path):
+    """Moves every number of a fresh model, so that none is 0 or 1 where a mistake would not show."""
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+    name = os.path.join(model, "model.safetensors")
+    random = np.random.default_rng(3)
+    save_file({k: v + random.normal(0, 0.1, v.shape).astype(np.float32) for k, v in load_file(name).items()}, name)
+    batch(model, path)
 
 
 def run(model, tensors, pad):
@@ -131,9 +142,11 @@ def translate(folder, lines, beam):
     src, tgt = sentencepiece.SentencePieceProcessor(src), sentencepiece.SentencePieceProcessor(tgt)
     model = ctranslate2.Translator(folder, intra_threads=1)
     source = [src.encode(line, out_type=str) for line in open(lines, encoding="utf-8").read().splitlines()]
-    found = model.translate_batch(source, beam_size=int(beam), max_decoding_length=50)
-    for one in found:
-        print(tgt.decode(one.hypotheses[0]))
+    # with the end symbol, which then counts in the length that scores are divided by, as it does in fathom
+    found = model.translate_batch(source, beam_size=int(beam), max_decoding_length=50, return_end_token=True)
+    for result in found:
+        words = result.hypotheses[0]
+        print(tgt.decode(words[:-1] if words[-1:] == ["</s>"] else words))
 
 
 SIZES = {"vocab_size": 60, "max_position_embeddings": 20, "pad_token_id": 1, "eos_token_id": 2}
