@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda test-cpus test-faults test-kills test-malloc test-threads test-valgrind fuzz mutants demo demo-compare bench format lint clean
+.PHONY: all help test test-cuda test-cpus test-faults test-kills test-malloc test-threads test-valgrind fuzz mutants demo demo-compare bench install uninstall format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -99,6 +99,13 @@ demo-compare: packages-demo all ## the same for plain Post-LN too, both curves i
 bench: all ## how fast training is on this machine
 	build/fathom bench train --encoder-layers 6 --decoder-layers 6 --profile
 	build/fathom bench train --encoder-layers 18 --decoder-layers 18 --d-model 64 --ffn-dim 128 --heads 2
+
+PREFIX ?= /usr/local
+install: all ## the program, manual pages and completion for shells below PREFIX=/usr/local
+	scripts/install $(PREFIX)
+
+uninstall: all ## takes away what "make install" has put below PREFIX
+	scripts/install --remove $(PREFIX)
 
 format: packages-lint ## bring all sources into shape
 	scripts/format

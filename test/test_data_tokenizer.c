@@ -2,7 +2,10 @@
 /* Tokenizers: every kind, round trips, bounds, determinism, and model files that are damaged. */
 #include "test_files.h"
 
+#include <math.h>
+
 #include "base/philox.h"
+#include "base/protobuf.h"
 #include "text/spm_check.h"
 #include "text/tokenizer.h"
 #include "data/sample.h"
@@ -442,6 +445,99 @@ static void spaces_as_suffixes_keep_lines_whole(void **state) {
     free(model);
 }
 
+/* ---- files made to make SentencePiece read outside of its memory ---- */
+
+/* Adds a piece to a model. */
+static void add_piece(fth_pb *model, const void *text, size_t size, float score, int type) {
+    fth_pb piece = {0};
+    fth_pb_bytes(&piece, 1, text, size);
+    fth_pb_float(&piece, 2, score);
+    fth_pb_int(&piece, 3, type);
+    fth_pb_message(model, 1, &piece);
+    fth_pb_fini(&piece);
+}
+
+/* A model with what a case adds to it is refused, with this word. */
+static void refused(fth_pb *model, const char *word) {
+    fth_tokenizer *t = NULL;
+    assert_int_equal(model->err, FTH_OK);
+    assert_failed(fth_tokenizer_parse(model->text.text, model->text.length, "model", &t),
+                  FTH_BAD_INPUT, (const char *[]){"model", word, NULL});
+    fth_pb_fini(model);
+}
+
+static fth_pb small_model(void) {
+    fth_pb m = {0};
+    add_piece(&m, "<unk>", 5, 0, 2);
+    add_piece(&m, "</s>", 4, 0, 3);
+    add_piece(&m, "a", 1, -1, 1);
+    return m;
+}
+
+/* A normaliser with a trie of so many units, which is then refused. */
+static void refused_trie(const uint32_t *units, uint32_t n) {
+    fth_pb m = small_model(), normalizer = {0}, map = {0};
+    const uint32_t bytes = n * 4;
+    assert_int_equal(fth_str_add(&map.text, (const char *)&bytes, 4), FTH_OK);
+    assert_int_equal(fth_str_add(&map.text, (const char *)units, bytes), FTH_OK);
+    assert_int_equal(fth_str_add(&map.text, "x", 2), FTH_OK);
+    fth_pb_message(&normalizer, 2, &map);
+    fth_pb_message(&m, 3, &normalizer);
+    fth_pb_fini(&map);
+    fth_pb_fini(&normalizer);
+    refused(&m, "normaliser");
+}
+
+static void crafted_pieces(void **state) {
+    (void)state;
+    char *text = malloc(200000);
+    assert_non_null(text);
+    memset(text, 'x', 200000);
+    fth_pb m = small_model();
+    fth_tokenizer *t = NULL;
+    assert_ok(fth_tokenizer_parse(m.text.text, m.text.length, "model", &t)); /* without an addition */
+    fth_tokenizer_free(t);
+    add_piece(&m, text, 200000, -1, 1);
+    refused(&m, "piece 3 has more than 4096 bytes");
+    m = small_model();
+    add_piece(&m, "a\0b", 3, -1, 1);
+    refused(&m, "piece 3 has a NUL byte");
+    m = small_model();
+    add_piece(&m, "", 0, -1, 1);
+    refused(&m, "piece 3 is empty");
+    m = small_model();
+    add_piece(&m, "b", 1, NAN, 1);
+    refused(&m, "piece 3 has a score that is not finite");
+    m = small_model();
+    add_piece(&m, "b", 1, -1, 9);
+    refused(&m, "piece 3 has no known type");
+    m = small_model();
+    add_piece(&m, "<0xZZ>", 6, -1, 6);
+    refused(&m, "piece 3 is of the type of bytes");
+    m = small_model();
+    for (size_t n = 1; n <= 65; n++) add_piece(&m, text, n, 0, 4);
+    refused(&m, "more than 64 of its own symbols");
+    m = small_model();
+    fth_pb_begin(&m, 1, 1000); /* a piece that is longer than the file */
+    refused(&m, "cut short");
+    free(text);
+}
+
+static void crafted_normalisers(void **state) {
+    (void)state;
+    static uint32_t units[1024];
+    units[0] = 1u << 31 | 0x3ffu << 10; /* a root that leads out of the trie, marked as a value */
+    refused_trie(units, 256);
+    memset(units, 0, sizeof units);
+    units[0] = 256u << 10 | 'x'; /* a step that leads out of it */
+    refused_trie(units, 256);
+    /* every step by 'x' leads to a value and back to where it was: texts of x have as many */
+    memset(units, 0, sizeof units);
+    units['x'] = 'x' | 1u << 8 | (uint32_t)'x' << 10;
+    units[0] = 0;
+    refused_trie(units, 256);
+}
+
 static void a_dying_trainer(void **state) {
 #ifdef __SANITIZE_ADDRESS__
     skip(); /* the trainer runs in this process there (base/apart.c) */
@@ -505,6 +601,8 @@ int main(void) {
         TEST(errors_of_the_reader_come_through),
         TEST(loading_files),
         TEST(damaged_models),
+        TEST(crafted_pieces),
+        TEST(crafted_normalisers),
         TEST(spaces_as_suffixes_keep_lines_whole),
         TEST(a_dying_trainer),
         TEST(long_words_are_cut),

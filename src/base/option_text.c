@@ -64,7 +64,7 @@ fth_err fth_options_dump(const fth_option_group *groups, size_t n, fth_str *out)
 }
 
 /* The word that stands for the value: "--lr NUMBER". A long list of choices goes to the text. */
-static const char *value_word(const fth_option *o) {
+const char *fth_option_word(const fth_option *o) {
     static const char *const words[] = {
         [FTH_OPTION_I64] = "N",    [FTH_OPTION_F64] = "X",       [FTH_OPTION_BOOL] = NULL,
         [FTH_OPTION_STR] = "TEXT", [FTH_OPTION_CHOICE] = "WORD", [FTH_OPTION_LIST] = "TEXT",
@@ -76,7 +76,7 @@ static const char *value_word(const fth_option *o) {
 
 static fth_err add_flag(const fth_option *o, fth_str *out) {
     char name[FTH_OPTION_NAME_SIZE];
-    const char *word = value_word(o);
+    const char *word = fth_option_word(o);
     fth_option_name(o, name);
     return fth_str_addf(out, "  --%s%s%s%s", o->kind == FTH_OPTION_BOOL ? "[no-]" : "", name,
                         word ? " " : "", word ? word : "");
@@ -84,12 +84,12 @@ static fth_err add_flag(const fth_option *o, fth_str *out) {
 
 /* What the option does, its bounds or choices where the flag does not show them, its default: that
  * of the table, or what the help has to say about it. */
-static fth_err add_about(const fth_option *o, fth_str *out) {
+fth_err fth_option_about(const fth_option *o, fth_str *out) {
     static const char mark[] = "; default: ";
     const fth_option_rule *r = &o->rule;
     const char *words = strstr(o->help, mark);
     FTH_TRY(fth_str_add(out, o->help, words ? (size_t)(words - o->help) : strlen(o->help)));
-    if (r->has_low || r->has_high || (r->choices && value_word(o) != r->choices)) {
+    if (r->has_low || r->has_high || (r->choices && fth_option_word(o) != r->choices)) {
         FTH_TRY(fth_str_addf(out, "; "));
         FTH_TRY(fth_option_add_bounds(o, out));
     }
@@ -142,7 +142,7 @@ static fth_err add_option(const fth_option *o, size_t column, fth_str *out) {
     fth_str flag = {0}, about = {0};
     fth_err err;
     FTH_TRY_OR(err, add_flag(o, &flag), done);
-    FTH_TRY_OR(err, add_about(o, &about), done);
+    FTH_TRY_OR(err, fth_option_about(o, &about), done);
     err = add_line(flag.text, about.text, column, out);
 done:
     fth_str_fini(&flag);

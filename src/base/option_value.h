@@ -17,6 +17,11 @@ void fth_option_clear(const fth_option *o, void *field);
  * alone ("must be a whole number of at least 1"). */
 fth_err fth_option_set(const fth_option *o, void *field, const char *text, fth_arena *arena);
 
+/* The word that stands for the value in texts, NULL for a BOOL. */
+const char *fth_option_word(const fth_option *o);
+/* Appends what the option does, with its bounds and default. */
+fth_err fth_option_about(const fth_option *o, fth_str *out);
+
 /* Appends the bounds or choices as words: "at least 1", "from 0 to 10", "one of a, b"; or
  * nothing. */
 fth_err fth_option_add_bounds(const fth_option *o, fth_str *out);

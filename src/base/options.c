@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/option_hints.h"
+#include "base/option_pages.h"
 #include "base/option_value.h"
 #include "base/yaml.h"
 
@@ -35,6 +36,7 @@ typedef struct command_line {
     const char **files; /* [n_files] of --config */
     size_t n_files;
     bool help, dump;
+    const char *page; /* --help=FORMAT */
 } command_line;
 
 static place place_of(const fth_option_group *g, size_t i) {
@@ -151,6 +153,8 @@ static fth_err take_words(command_line *c, int argc, char *const *argv) {
             only_arguments = true;
         else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
             c->help = true;
+        else if (strncmp(word, "--help=", 7) == 0)
+            c->page = word + 7;
         else if (strcmp(word, "--dump-config") == 0)
             c->dump = true;
         else if (word[1] != '-')
@@ -247,6 +251,7 @@ fth_err fth_options_parse(const fth_usage *usage, fth_option_group *groups, size
     FTH_TRY(set_defaults(&c));
     FTH_TRY(take_words(&c, argc, argv));
     if (c.help) return fth_options_help(usage, groups, n, &parsed->output);
+    if (c.page) return fth_options_page(c.page, usage, groups, n, &parsed->output);
     for (size_t i = 0; i < c.n_files; i++) FTH_TRY(apply_file(&c, c.files[i]));
     FTH_TRY(apply_assignments(&c));
     if (c.dump) return fth_options_dump(groups, n, &parsed->output);

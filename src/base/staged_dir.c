@@ -153,6 +153,22 @@ static fth_err make_temp(fth_staged_dir *d) {
     return fail_path(d->path, "make the folder");
 }
 
+fth_err fth_holds_only(const char *path, int (*is_part)(const char *name), const char *what) {
+    DIR *dir = opendir(path);
+    if (!dir)
+        return fth_fail(FTH_IO, "%s: cannot replace it by a folder: %s", path, strerror(errno));
+    fth_err err = FTH_OK;
+    for (struct dirent *entry; !err && (entry = readdir(dir));) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") && strcmp(name, "..") && !is_part(name))
+            err = fth_fail(FTH_USAGE,
+                           "%s: will not be replaced: it holds \"%s\", which is no part of %s", path,
+                           name, what);
+    }
+    closedir(dir);
+    return err;
+}
+
 fth_err fth_staged_dir_open(fth_staged_dir *d, const char *path, fth_may_replace *may_replace) {
     *d = (fth_staged_dir){.lock = -1};
     if (!path[0]) return fth_fail(FTH_USAGE, "the name of the folder to write is empty");

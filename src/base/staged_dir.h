@@ -22,6 +22,9 @@ typedef struct fth_staged_dir {
  * FTH_USAGE where they are not of the kind that is to be written. */
 typedef fth_err fth_may_replace(const char *path);
 
+/* For such a check: FTH_USAGE when a folder holds an entry whose name is none of what it is to be. */
+fth_err fth_holds_only(const char *path, int (*is_part)(const char *name), const char *what);
+
 /* Begins a folder; parents that are missing are made. may_replace is asked when something is at
  * path already. */
 fth_err fth_staged_dir_open(fth_staged_dir *d, const char *path, fth_may_replace *may_replace);

@@ -65,6 +65,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
                            .validate_interval = o->validate_interval_updates,
                            .keep_last = o->keep_last,
                            .log_interval = o->log_interval,
+                           .tensorboard = strcmp(o->log_format, "tensorboard") == 0,
                            .telemetry = o->telemetry,
                            .pipeline = o->pipeline > 0 ? o->pipeline : 1,
                            .reduce_fast = strcmp(o->reduce, "fast") == 0,

@@ -36,6 +36,8 @@
     X(I64, validate_interval_updates, "1000", FTH_SAID(FTH_MIN(0)), "updates between validations") \
     X(I64, keep_last, "5", FTH_SAID(FTH_MIN(0)), "checkpoints to keep, beside the best; 0: all")   \
     X(I64, log_interval, "100", FTH_FREE(FTH_MIN(1)), "updates between lines of log.jsonl")        \
+    X(CHOICE, log_format, "jsonl", FTH_FREE(FTH_CHOICES("jsonl|tensorboard")),                     \
+      "tensorboard: what log.jsonl has also as events in RUN/tensorboard")                         \
     X(I64, telemetry, "0", FTH_FREE(FTH_MIN(0)),                                                   \
       "updates between measurements of every sub-layer in log.jsonl (doc/telemetry.md); 0: none")  \
     X(F64, stop_time_hours, "0", FTH_SAID(FTH_MIN(0)),                                             \

@@ -38,8 +38,10 @@ static fth_init init(const fth_method_state *s, const fth_param *p, fth_init bas
 /* LN_eps(alpha x + F) = LN_{eps / alpha^2}(x + F / alpha) */
 static fth_err fold_config(fth_fold *f) {
     const double *alpha = f->state->number + ALPHA;
-    f->config->encoder_layer_norm_eps /= alpha[FTH_ENCODER] * alpha[FTH_ENCODER];
-    f->config->decoder_layer_norm_eps /= alpha[FTH_DECODER] * alpha[FTH_DECODER];
+    if (f->config->arch != FTH_DEC)
+        f->config->encoder_layer_norm_eps /= alpha[FTH_ENCODER] * alpha[FTH_ENCODER];
+    if (f->config->arch != FTH_ENC) /* the decoder's is that of heads too */
+        f->config->decoder_layer_norm_eps /= alpha[FTH_DECODER] * alpha[FTH_DECODER];
     return FTH_OK;
 }
 

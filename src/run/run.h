@@ -41,6 +41,7 @@ typedef struct fth_run_spec {
     fth_encoder_data encoder;
     bool
         head_given; /* the configuration's head was asked for, and is not to be found by the data */
+    bool tensorboard;    /* events for it beside log.jsonl */
     int64_t telemetry;   /* every so many updates all sub-layers are measured; 0: never */
     int64_t judge_after; /* updates before rules b to d of health.h are applied */
     fth_scorer_spec score;

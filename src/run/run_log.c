@@ -88,6 +88,7 @@ fth_err fth_run_log_has(const fth_run_log *log, const char *type, int64_t update
 void fth_run_log_close(fth_run_log *log) {
     if (log->path && log->fd >= 0) close(log->fd);
     free(log->path);
+    fth_events_close(&log->events);
     *log = (fth_run_log){.fd = -1};
 }
 
@@ -101,6 +102,7 @@ fth_err fth_run_log_write(fth_run_log *log, json_t *line) {
     fth_err err = fth_json_write(line, 0, &text);
     if (err == FTH_OK) err = fth_str_add(&text, "\n", 1);
     if (err == FTH_OK) err = write_all(log, text.text, text.length);
+    if (err == FTH_OK) err = fth_events_line(&log->events, line);
     fth_str_fini(&text);
     json_decref(line);
     return err;

@@ -8,10 +8,12 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "run/events.h"
 
 typedef struct fth_run_log {
     char *path;
     int fd;
+    fth_events events; /* closed unless TensorBoard is to read along */
 } fth_run_log;
 
 /* Opens for appending and locks it; a line that was left unfinished is taken away. */

@@ -158,6 +158,8 @@ static fth_err open_folder(fth_running *r) {
     char *log = fth_strdup_printf("%s/log.jsonl", r->spec->save_dir);
     fth_err err = r->checkpoints && log ? fth_make_dirs(r->checkpoints) : fth_no_memory("a run");
     if (err == FTH_OK) err = fth_run_log_open(&r->lines, log); /* first: nobody else is here then */
+    if (err == FTH_OK && r->spec->tensorboard)
+        err = fth_events_open(&r->lines.events, r->spec->save_dir);
     if (err == FTH_OK) err = fth_unfinished_sweep(r->spec->save_dir, NULL);
     if (err == FTH_OK) err = find_checkpoint(r);
     if (err == FTH_OK) err = fth_run_options_keep(r->spec);

@@ -2,7 +2,6 @@
  * back and checks shapes and hashes. */
 #include "store/model_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,20 +29,7 @@ int fth_is_model_file(const char *name) {
 }
 
 fth_err fth_model_may_replace(const char *path) {
-    DIR *dir = opendir(path);
-    if (!dir)
-        return fth_fail(FTH_IO, "%s: cannot replace it by a folder: %s", path, strerror(errno));
-    fth_err err = FTH_OK;
-    for (struct dirent *entry; !err && (entry = readdir(dir));) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") && strcmp(name, "..") && !fth_is_model_file(name))
-            err = fth_fail(FTH_USAGE,
-                           "%s: will not be replaced: it holds \"%s\", which is no part of a model "
-                           "folder",
-                           path, name);
-    }
-    closedir(dir);
-    return err;
+    return fth_holds_only(path, fth_is_model_file, "a model folder");
 }
 
 static fth_err join(const char *folder, const char *name, char **out) {
