@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "data/augment.h"
+#include "data/class_map.h"
 #include "data/masking.h"
 
 enum { VOCAB = 100, MASK = 4, N = 50, ITEMS = 2000 };
@@ -152,6 +153,47 @@ static void pictures_move(void **state) {
     }
 }
 
+/* The class of a pixel goes where the pixel goes, in every epoch; what is hidden keeps its own. */
+static void maps_move_with_pictures(void **state) {
+    (void)state;
+    enum { H = 6, W = 5, NONE = 255 };
+    const fth_augment change = {.crop = 2, .flip = true, .erase = 0.3, .seed = 4};
+    float from[H * W], to[H * W];
+    uint8_t map[H * W], changed[H * W], again[H * W];
+    int moved = 0;
+    for (int i = 0; i < H * W; i++) from[i] = (float)(map[i] = (uint8_t)(i + 1));
+    for (int64_t item = 0; item < 300; item++) {
+        fth_augment_apply(&change, item % 3, item, 1, H, W, from, to);
+        fth_augment_map(&change, item % 3, item, H, W, NONE, map, changed);
+        fth_augment_map(&change, item % 3, item, H, W, NONE, map, again);
+        assert_memory_equal(changed, again, sizeof changed);
+        moved += memcmp(map, changed, sizeof map) != 0;
+        for (int i = 0; i < H * W; i++)
+            assert_true(to[i] == (changed[i] == NONE ? 0 : (float)changed[i]) || to[i] == 0);
+    }
+    assert_true(moved > 200);
+}
+
+/* A patch's number stands in its middle: between two middles it changes evenly, outside of them not
+ * at all. */
+static void pixels_get_the_class_of_the_largest_number(void **state) {
+    (void)state;
+    const double two[] = {1, 0, 0, 3}; /* classes 0 and 1 in a row of two patches */
+    uint8_t map[8];
+    fth_class_map(two, 1, 2, 2, 1, 8, map);
+    /* 1 - t against 3 t, t = 0, 0, 1/8, 3/8, 5/8, ...: class 1 from t = 1/4 on */
+    assert_memory_equal(map, ((const uint8_t[]){0, 0, 0, 1, 1, 1, 1, 1}), 8);
+    fth_class_map(two, 2, 1, 2, 8, 1, map); /* a column */
+    assert_memory_equal(map, ((const uint8_t[]){0, 0, 0, 1, 1, 1, 1, 1}), 8);
+    fth_class_map(two, 1, 2, 2, 1, 2, map); /* as many pixels as patches */
+    assert_memory_equal(map, ((const uint8_t[]){0, 1}), 2);
+    fth_class_map(two, 1, 1, 4, 2, 2, map); /* one patch of four classes */
+    assert_memory_equal(map, ((const uint8_t[]){3, 3, 3, 3}), 4);
+    const double equal[] = {2, 2};
+    fth_class_map(equal, 1, 1, 2, 1, 1, map); /* the first of equal ones */
+    assert_int_equal(map[0], 0);
+}
+
 static void patches_are_in_reading_order(void **state) {
     (void)state;
     /* 2 channels of 2 x 4, patches of 2 x 2 */
@@ -164,8 +206,12 @@ static void patches_are_in_reading_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shares_are_right),         cmocka_unit_test(epochs_and_items_differ),
-        cmocka_unit_test(blocks_cover_the_share),       cmocka_unit_test(pictures_move),
+        cmocka_unit_test(the_shares_are_right),
+        cmocka_unit_test(epochs_and_items_differ),
+        cmocka_unit_test(blocks_cover_the_share),
+        cmocka_unit_test(pictures_move),
+        cmocka_unit_test(maps_move_with_pictures),
+        cmocka_unit_test(pixels_get_the_class_of_the_largest_number),
         cmocka_unit_test(patches_are_in_reading_order),
     };
     return cmocka_run_group_tests_name("data: masks and augmentation", tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/label_set.h"
+
 static fth_err init_blocks(fth_items *items) {
     const fth_dataset *data = items->data;
     const int64_t block = items->spec.block, context = items->spec.context;
@@ -22,7 +24,9 @@ static fth_err init_blocks(fth_items *items) {
 static fth_err init_pictures(fth_items *items) {
     const size_t numbers = (size_t)fth_image_numbers(&items->data->image);
     items->picture = malloc(2 * numbers * sizeof *items->picture);
-    return items->picture ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a picture");
+    items->map = malloc(numbers);
+    return items->picture && items->map ? FTH_OK
+                                        : fth_fail(FTH_NO_MEMORY, "no memory for a picture");
 }
 
 fth_err fth_items_init(fth_items *items, const fth_dataset *data, const fth_item_spec *spec) {
@@ -34,6 +38,7 @@ fth_err fth_items_init(fth_items *items, const fth_dataset *data, const fth_item
 
 void fth_items_fini(fth_items *items) {
     free(items->picture);
+    free(items->map);
     *items = (fth_items){0};
 }
 
@@ -186,6 +191,34 @@ static void mask_patches(const fth_items *items, int64_t i, int64_t epoch,
         if (!to->masked[k]) targets[k] = -1;
 }
 
+/* The class that most pixels of a patch have, the first of several; -1: none has one. */
+static int32_t class_of_patch(const fth_image_facts *f, const uint8_t *map, int32_t top,
+                              int32_t left, int32_t classes) {
+    int32_t count[FTH_NO_CLASS + 1] = {0}, best = 0;
+    for (int32_t y = top; y < top + f->patch; y++)
+        for (int32_t x = left; x < left + f->patch; x++) count[map[y * f->width + x]]++;
+    for (int32_t k = 1; k < classes && k < FTH_NO_CLASS; k++)
+        if (count[k] > count[best]) best = k;
+    return count[best] > 0 ? best : -1;
+}
+
+/* The classes of the patches, as they are in the changed picture. */
+static void fill_places(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
+    const fth_dataset *d = items->data;
+    const fth_image_facts *f = &d->image;
+    const uint8_t *map = fth_vectors_at(d->labels, i);
+    int32_t *targets = to->src_out;
+    if (items->spec.augment) {
+        fth_augment_map(items->spec.augment, epoch, i, f->height, f->width, FTH_NO_CLASS, map,
+                        items->map);
+        map = items->map;
+    }
+    if (items->spec.class_token) *targets++ = -1;
+    for (int32_t top = 0; top < f->height; top += f->patch)
+        for (int32_t left = 0; left < f->width; left += f->patch)
+            *targets++ = class_of_patch(f, map, top, left, d->classes);
+}
+
 static void fill_picture(const fth_items *items, int64_t i, int64_t epoch,
                          const fth_item_rows *to) {
     const fth_image_facts *f = &items->data->image;
@@ -197,11 +230,12 @@ static void fill_picture(const fth_items *items, int64_t i, int64_t epoch,
     fth_cut_patches(items->spec.augment ? changed : picture, f->channels, f->height, f->width,
                     f->patch, to->numbers);
     if (items->spec.masked > 0) mask_patches(items, i, epoch, to);
+    if (items->spec.places) fill_places(items, i, epoch, to);
 }
 
 static void fill_label(const fth_items *items, int64_t i, const fth_item_rows *to) {
     const fth_vectors *labels = items->data->labels;
-    if (!labels) return;
+    if (!labels || items->data->places) return;
     if (items->data->classes)
         *to->label = *(const int32_t *)fth_vectors_at(labels, i);
     else
