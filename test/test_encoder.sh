@@ -112,6 +112,13 @@ expect 0 "$fathom" train labels --save-dir told --arch enc --method deepnorm --e
     --ffn-dim 32 --heads 2 $steps --max-update 1 --init-from masked --head class
 says "parameters taken over; fresh: .*head.out.weight"
 says "not used: .*head.bias"
+expect 0 "$fathom" train labels --save-dir told-method --arch enc --method preln --encoder-layers 2 --d-model 16 \
+    --ffn-dim 32 --heads 2 $steps --max-update 1 --init-from masked --head class
+says "was trained with --method deepnorm and goes on with preln"
+expect 0 "$fathom" prepare --train-tsv table --columns text=2,label=1 --vocab-size 80 --mask --user-symbols QQ --out others
+expect 0 "$fathom" train others --save-dir told-words ${small% --quiet} $steps --max-update 1 --init-from masked
+says "was cut into tokens by another tokenizer than that of masked"
+says "parameters taken over; fresh: embed_tokens.weight, "
 expect 0 "$fathom" preflight labels --arch enc --encoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2 --max-tokens 256
 grep -q "^verdict: " out || fail "no verdict on an encoder"
 

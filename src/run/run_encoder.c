@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "text/tokenizer.h"
+#include "data/folder_masking.h"
 
 static fth_head_id head_of_data(const fth_dataset *d) {
     return !d->labels   ? FTH_HEAD_MASKED_TOKEN
@@ -71,25 +71,12 @@ fth_err fth_run_encoder_config(const fth_run_spec *spec, const fth_dataset *data
 
 static fth_err init_masking(fth_run_items *items, const fth_run_spec *spec,
                             const fth_folder *folder, const fth_dataset *data) {
-    fth_tokenizer *t = NULL;
-    FTH_TRY(fth_folder_tokenizer(folder, 0, &t));
     items->masking = (fth_masking){.share = spec->encoder.mask_prob,
                                    .keep = spec->encoder.mask_keep,
                                    .random = spec->encoder.mask_random,
                                    .unit = spec->encoder.mask_unit,
-                                   .seed = spec->recipe.seed,
-                                   .mask = fth_tokenizer_id(t, FTH_MASK_PIECE),
-                                   .vocab = data->side[0].vocab,
-                                   .special = data->side[0].special};
-    fth_err err = fth_word_starts(t, &items->word_start);
-    items->masking.word_start = items->word_start;
-    fth_tokenizer_free(t);
-    if (err == FTH_OK && items->masking.mask < 0)
-        err = fth_fail(FTH_USAGE,
-                       "--head masked-token: the tokenizer of %s has no piece " FTH_MASK_PIECE
-                       "; fathom prepare --mask makes one that has",
-                       folder->path);
-    return err;
+                                   .seed = spec->recipe.seed};
+    return fth_folder_masking(folder, data, &items->masking, &items->word_start);
 }
 
 fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const fth_folder *folder,
