@@ -62,6 +62,12 @@ less "$(nll masked 20)" "$(nll masked 10)" || fail "a masked model learns nothin
 trains plain words --tokens-per-sample 32 --mask-unit word
 trains images picture --augment-crop 4 --augment-flip --augment-erase 0.5
 trains images patches --head masked-token --pool mean
+trains images mixed --mixup 0.4 --augment-flip
+cmp -s mixed/checkpoints/last/model.safetensors picture/checkpoints/last/model.safetensors && fail "mixup changes nothing"
+expect 0 "$fathom" train images --save-dir mixed-ahead $small $steps --max-update 20 --mixup 0.4 --augment-flip \
+    --update-freq 1 --validate-interval-updates 5
+cmp mixed/checkpoints/last/model.safetensors mixed-ahead/checkpoints/last/model.safetensors ||
+    fail "mixup depends on when validation is"
 
 # some parameters learn more slowly or not at all: inside of the backward, and after it
 slow="--freeze encoder.layers.0 --freeze embed* --layer-lr-decay 0.8"
@@ -133,6 +139,8 @@ refused "values has numbers as labels; use --head regression" values --head clas
 refused "labels has classes; use --head class" labels --head regression
 refused "has no piece <mask>; fathom prepare --mask" unmasked
 refused "has no classes of pixels; fathom prepare --label-maps" labels --head token-class
+refused "is for classes of pictures" labels --mixup 0.2
+refused "is for classes of pictures" images --head masked-token --mixup 0.2
 refused "pictures have 17 rows" images --max-positions 16
 refused "mask-keep 0.6 and --mask-random 0.6 are more than 1" plain --mask-keep 0.6 --mask-random 0.6
 expect 2 "$fathom" train images --save-dir none

@@ -28,7 +28,8 @@ static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out)
                               .mask_patches = o->mask_patches,
                               .crop = (int32_t)o->augment_crop,
                               .flip = o->augment_flip,
-                              .erase = o->augment_erase};
+                              .erase = o->augment_erase,
+                              .mixup = o->mixup};
     return FTH_OK;
 }
 

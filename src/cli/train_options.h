@@ -70,7 +70,10 @@ FTH_OPTIONS(fth_train_options, "run", TRAIN_OPTIONS)
       "pictures are shifted by up to so many pixels in training")                                  \
     X(BOOL, augment_flip, "false", FTH_ANY, "every second picture is mirrored in training")        \
     X(F64, augment_erase, "0", FTH_RANGE(0, 1),                                                    \
-      "how often a part of a picture is hidden in training (random erasing)")
+      "how often a part of a picture is hidden in training (random erasing)")                      \
+    X(F64, mixup, "0", FTH_RANGE(0, 100),                                                          \
+      "head class: each training picture is mixed with another, by a share from Beta(X, X); 0.2 "  \
+      "is usual, 0: not")
 FTH_OPTIONS(fth_encoder_options, "data of encoders (--arch enc)", ENCODER_OPTIONS)
 
 #define RATE_OPTIONS(X)                                                                            \

@@ -23,7 +23,7 @@ static fth_err init_blocks(fth_items *items) {
 
 static fth_err init_pictures(fth_items *items) {
     const size_t numbers = (size_t)fth_image_numbers(&items->data->image);
-    items->picture = malloc(2 * numbers * sizeof *items->picture);
+    items->picture = malloc(3 * numbers * sizeof *items->picture);
     items->map = malloc(numbers);
     return items->picture && items->map ? FTH_OK
                                         : fth_fail(FTH_NO_MEMORY, "no memory for a picture");
@@ -219,23 +219,47 @@ static void fill_places(const fth_items *items, int64_t i, int64_t epoch, const 
             *targets++ = class_of_patch(f, map, top, left, d->classes);
 }
 
+/* A picture as it is in an epoch, [channels, height, width], at the first or second place of the
+ * room. */
+static float *take_picture(const fth_items *items, int64_t i, int64_t epoch, int place) {
+    const fth_image_facts *f = &items->data->image;
+    const int32_t numbers = fth_image_numbers(f);
+    float *picture = items->picture + place * numbers, *as_it_is = items->picture + 2 * numbers;
+    if (!items->spec.augment) {
+        fth_image_normalise(f, fth_vectors_at(items->data->images, i), picture);
+        return picture;
+    }
+    fth_image_normalise(f, fth_vectors_at(items->data->images, i), as_it_is);
+    fth_augment_apply(items->spec.augment, epoch, i, f->channels, f->height, f->width, as_it_is,
+                      picture);
+    return picture;
+}
+
+static bool is_mixed(const fth_items *items) {
+    return items->spec.mixup.a > 0;
+}
+
 static void fill_picture(const fth_items *items, int64_t i, int64_t epoch,
                          const fth_item_rows *to) {
     const fth_image_facts *f = &items->data->image;
-    float *picture = items->picture, *changed = picture + fth_image_numbers(f);
-    fth_image_normalise(f, fth_vectors_at(items->data->images, i), picture);
-    if (items->spec.augment)
-        fth_augment_apply(items->spec.augment, epoch, i, f->channels, f->height, f->width, picture,
-                          changed);
-    fth_cut_patches(items->spec.augment ? changed : picture, f->channels, f->height, f->width,
-                    f->patch, to->numbers);
+    float *picture = take_picture(items, i, epoch, 0);
+    if (is_mixed(items)) {
+        const fth_mixed mix = fth_mixup_draw(&items->spec.mixup, epoch, i, items->n);
+        fth_mixup_apply(mix.share, take_picture(items, mix.other, epoch, 1), fth_image_numbers(f),
+                        picture);
+    }
+    fth_cut_patches(picture, f->channels, f->height, f->width, f->patch, to->numbers);
     if (items->spec.masked > 0) mask_patches(items, i, epoch, to);
     if (items->spec.places) fill_places(items, i, epoch, to);
 }
 
-static void fill_label(const fth_items *items, int64_t i, const fth_item_rows *to) {
+static void fill_label(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
     const fth_vectors *labels = items->data->labels;
     if (!labels || items->data->places) return;
+    if (is_mixed(items)) {
+        const fth_mixed mix = fth_mixup_draw(&items->spec.mixup, epoch, i, items->n);
+        if (mix.takes_other) i = mix.other;
+    }
     if (items->data->classes)
         *to->label = *(const int32_t *)fth_vectors_at(labels, i);
     else
@@ -246,7 +270,7 @@ fth_err fth_items_fill(const fth_items *items, int64_t i, int64_t epoch, const f
     if (!items->spec.encoder)
         return items->stream ? fill_block(items, i, to->in, to->out)
                              : fill_sentence(items, i, to->src, to->in, to->out);
-    fill_label(items, i, to);
+    fill_label(items, i, epoch, to);
     if (!items->data->images) return fill_encoder_text(items, i, epoch, to);
     fill_picture(items, i, epoch, to);
     return FTH_OK;

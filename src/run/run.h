@@ -21,6 +21,7 @@ typedef struct fth_encoder_data {
     int32_t crop;
     bool flip;
     double erase;
+    double mixup;
 } fth_encoder_data;
 
 /* Everything that a run is told. */

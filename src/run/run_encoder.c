@@ -95,6 +95,12 @@ fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const
         items->train.masking = &items->masking;
     }
     items->valid = items->train;
+    if (e->mixup > 0) {
+        if (!data->images || c->head != FTH_HEAD_CLASS)
+            return fth_fail(FTH_USAGE, "--mixup %g: is for classes of pictures (--head class)",
+                            e->mixup);
+        items->train.mixup = (fth_mixup){e->mixup, spec->recipe.seed};
+    }
     items->augment = (fth_augment){e->crop, e->flip, e->erase, spec->recipe.seed};
     if (data->images && (e->crop || e->flip || e->erase > 0))
         items->train.augment = &items->augment;
