@@ -12,7 +12,8 @@ void fth_run_options_init(fth_run_options *o) {
     o->groups[3] = fth_optimiser_options_group(&o->optimiser);
     o->groups[4] = fth_rate_options_group(&o->rates);
     o->groups[5] = fth_device_options_group(&o->device);
-    o->groups[1].resume = o->groups[2].resume = FTH_RESUME_KEPT; /* they say what the model is */
+    /* they say what the model is, and what of it is trained */
+    o->groups[1].resume = o->groups[2].resume = o->groups[4].resume = FTH_RESUME_KEPT;
 }
 
 static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out) {
