@@ -125,6 +125,7 @@ void fth_case_update(fth_trial *t, const fth_variant *v, const fth_shape *s) {
     fth_op *op = op_of(t, FTH_KIND_update, UPDATE_N_IN, UPDATE_N_OUT, -1);
     if (!op) return;
     op->u.update.rate = 3;
+    op->u.update.share = 0.5F;
     op->u.update.watched = v->flags & WATCHED;
     t->step.rate[3] = 0.75f;
     t->step.adam = (fth_adam){.update = (int64_t)v->number,

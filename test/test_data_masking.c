@@ -1,6 +1,7 @@
 /* links: data base */
 /* Masks and augmentations: shares, units, and that they follow from seed, epoch and item alone. */
 #include <math.h>
+#include <stdlib.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,8 @@
 #include <cmocka.h>
 
 #include "data/augment.h"
+#include "data/class_map.h"
+#include "data/mixup.h"
 #include "data/masking.h"
 
 enum { VOCAB = 100, MASK = 4, N = 50, ITEMS = 2000 };
@@ -152,6 +155,86 @@ static void pictures_move(void **state) {
     }
 }
 
+/* The class of a pixel goes where the pixel goes, in every epoch; what is hidden keeps its own. */
+static void maps_move_with_pictures(void **state) {
+    (void)state;
+    enum { H = 6, W = 5, NONE = 255 };
+    const fth_augment change = {.crop = 2, .flip = true, .erase = 0.3, .seed = 4};
+    float from[H * W], to[H * W];
+    uint8_t map[H * W], changed[H * W], again[H * W];
+    int moved = 0;
+    for (int i = 0; i < H * W; i++) from[i] = (float)(map[i] = (uint8_t)(i + 1));
+    for (int64_t item = 0; item < 300; item++) {
+        fth_augment_apply(&change, item % 3, item, 1, H, W, from, to);
+        fth_augment_map(&change, item % 3, item, H, W, NONE, map, changed);
+        fth_augment_map(&change, item % 3, item, H, W, NONE, map, again);
+        assert_memory_equal(changed, again, sizeof changed);
+        moved += memcmp(map, changed, sizeof map) != 0;
+        for (int i = 0; i < H * W; i++)
+            assert_true(to[i] == (changed[i] == NONE ? 0 : (float)changed[i]) || to[i] == 0);
+    }
+    assert_true(moved > 200);
+}
+
+/* Shares are those of the Beta distribution, the class follows the share, and all of it follows from
+ * seed, epoch and picture. */
+static void pictures_are_mixed(void **state) {
+    (void)state;
+    enum { PICTURES = 7, DRAWS = 20000 };
+    static const double as[] = {0.1, 0.2, 1, 4};
+    for (size_t k = 0; k < sizeof as / sizeof *as; k++) {
+        const fth_mixup m = {as[k], 5};
+        double mean = 0, square = 0, mine = 0;
+        int others[PICTURES] = {0}, kept = 0;
+        for (int64_t i = 0; i < DRAWS; i++) {
+            const fth_mixed x = fth_mixup_draw(&m, 3, i, PICTURES),
+                            y = fth_mixup_draw(&m, 3, i, PICTURES);
+            assert_true(x.other == y.other && x.share == y.share && x.takes_other == y.takes_other);
+            assert_true(x.other >= 0 && x.other < PICTURES && x.share >= 0 && x.share <= 1);
+            mean += x.share / DRAWS;
+            square += (x.share - 0.5) * (x.share - 0.5) / DRAWS;
+            others[x.other]++;
+            kept += !x.takes_other;
+            mine += x.takes_other ? 0 : x.share / DRAWS;
+        }
+        const double variance = 1 / (4 * (2 * as[k] + 1)); /* of Beta(a, a) */
+        assert_true(fabs(mean - 0.5) < 0.02 && fabs(square - variance) < 0.01);
+        assert_true(abs(kept - DRAWS / 2) < 500);
+        assert_true(fabs(mine - (variance + 0.25)) < 0.01); /* E[l^2]: the class follows l */
+        for (int j = 0; j < PICTURES; j++) assert_true(abs(others[j] - DRAWS / PICTURES) < 300);
+    }
+    const fth_mixup m = {0.2, 5}, other_seed = {0.2, 6};
+    assert_true(fth_mixup_draw(&m, 1, 0, PICTURES).share !=
+                fth_mixup_draw(&m, 2, 0, PICTURES).share);
+    assert_true(fth_mixup_draw(&m, 1, 0, PICTURES).share !=
+                fth_mixup_draw(&m, 1, 1, PICTURES).share);
+    assert_true(fth_mixup_draw(&m, 1, 0, PICTURES).share !=
+                fth_mixup_draw(&other_seed, 1, 0, PICTURES).share);
+    float picture[] = {1, 2, 4};
+    fth_mixup_apply(0.75, (const float[]){5, 2, 0}, 3, picture);
+    assert_memory_equal(picture, ((const float[]){2, 2, 3}), sizeof picture);
+}
+
+/* A patch's number stands in its middle: between two middles it changes evenly, outside of them not
+ * at all. */
+static void pixels_get_the_class_of_the_largest_number(void **state) {
+    (void)state;
+    const double two[] = {1, 0, 0, 3}; /* classes 0 and 1 in a row of two patches */
+    uint8_t map[8];
+    fth_class_map(two, 1, 2, 2, 1, 8, map);
+    /* 1 - t against 3 t, t = 0, 0, 1/8, 3/8, 5/8, ...: class 1 from t = 1/4 on */
+    assert_memory_equal(map, ((const uint8_t[]){0, 0, 0, 1, 1, 1, 1, 1}), 8);
+    fth_class_map(two, 2, 1, 2, 8, 1, map); /* a column */
+    assert_memory_equal(map, ((const uint8_t[]){0, 0, 0, 1, 1, 1, 1, 1}), 8);
+    fth_class_map(two, 1, 2, 2, 1, 2, map); /* as many pixels as patches */
+    assert_memory_equal(map, ((const uint8_t[]){0, 1}), 2);
+    fth_class_map(two, 1, 1, 4, 2, 2, map); /* one patch of four classes */
+    assert_memory_equal(map, ((const uint8_t[]){3, 3, 3, 3}), 4);
+    const double equal[] = {2, 2};
+    fth_class_map(equal, 1, 1, 2, 1, 1, map); /* the first of equal ones */
+    assert_int_equal(map[0], 0);
+}
+
 static void patches_are_in_reading_order(void **state) {
     (void)state;
     /* 2 channels of 2 x 4, patches of 2 x 2 */
@@ -164,8 +247,13 @@ static void patches_are_in_reading_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shares_are_right),         cmocka_unit_test(epochs_and_items_differ),
-        cmocka_unit_test(blocks_cover_the_share),       cmocka_unit_test(pictures_move),
+        cmocka_unit_test(the_shares_are_right),
+        cmocka_unit_test(epochs_and_items_differ),
+        cmocka_unit_test(blocks_cover_the_share),
+        cmocka_unit_test(pictures_move),
+        cmocka_unit_test(pictures_are_mixed),
+        cmocka_unit_test(maps_move_with_pictures),
+        cmocka_unit_test(pixels_get_the_class_of_the_largest_number),
         cmocka_unit_test(patches_are_in_reading_order),
     };
     return cmocka_run_group_tests_name("data: masks and augmentation", tests, NULL, NULL);

@@ -62,6 +62,30 @@ less "$(nll masked 20)" "$(nll masked 10)" || fail "a masked model learns nothin
 trains plain words --tokens-per-sample 32 --mask-unit word
 trains images picture --augment-crop 4 --augment-flip --augment-erase 0.5
 trains images patches --head masked-token --pool mean
+trains images mixed --mixup 0.4 --augment-flip
+cmp -s mixed/checkpoints/last/model.safetensors picture/checkpoints/last/model.safetensors && fail "mixup changes nothing"
+expect 0 "$fathom" train images --save-dir mixed-ahead $small $steps --max-update 20 --mixup 0.4 --augment-flip \
+    --update-freq 1 --validate-interval-updates 5
+cmp mixed/checkpoints/last/model.safetensors mixed-ahead/checkpoints/last/model.safetensors ||
+    fail "mixup depends on when validation is"
+
+# some parameters learn more slowly or not at all: inside of the backward, and after it
+slow="--freeze encoder.layers.0 --freeze embed* --layer-lr-decay 0.8"
+trains labels slow $slow
+trains labels slow-clipped $slow --clip-norm 0.1
+trains labels slow-watched $slow --telemetry 5
+cmp slow/checkpoints/last/model.safetensors slow-watched/checkpoints/last/model.safetensors ||
+    fail "telemetry changes what is trained beside frozen layers"
+expect 2 "$fathom" train labels --save-dir slow $small $steps --max-update 30
+says "was begun with --layer-lr-decay 0.8"
+expect 2 "$fathom" train labels --save-dir none $small $steps --freeze encoder.layer.0
+says "--freeze encoder.layer.0: no parameter of this model is called so"
+expect 2 "$fathom" train labels --save-dir none $small $steps --freeze '*'
+says "nothing is left to train"
+expect 0 "$fathom" train labels --save-dir told-slow ${small% --quiet} $steps --max-update 1 $slow
+says "frozen: 17 of .* parameters, .* M numbers; the rate falls by 0.8 from layer to layer"
+expect 0 "$fathom" preflight labels ${small% --quiet} --max-tokens 256 --freeze encoder.layers.0
+grep -q "encoder layers *1: frozen, 2: [0-9]" out || fail "preflight does not know of frozen layers"
 
 # another seed masks other tokens
 expect 0 "$fathom" train plain --save-dir other $small $steps --max-update 1 --seed 2 --tokens-per-sample 32
@@ -94,6 +118,13 @@ expect 0 "$fathom" train labels --save-dir told --arch enc --method deepnorm --e
     --ffn-dim 32 --heads 2 $steps --max-update 1 --init-from masked --head class
 says "parameters taken over; fresh: .*head.out.weight"
 says "not used: .*head.bias"
+expect 0 "$fathom" train labels --save-dir told-method --arch enc --method preln --encoder-layers 2 --d-model 16 \
+    --ffn-dim 32 --heads 2 $steps --max-update 1 --init-from masked --head class
+says "was trained with --method deepnorm and goes on with preln"
+expect 0 "$fathom" prepare --train-tsv table --columns text=2,label=1 --vocab-size 80 --mask --user-symbols QQ --out others
+expect 0 "$fathom" train others --save-dir told-words ${small% --quiet} $steps --max-update 1 --init-from masked
+says "was cut into tokens by another tokenizer than that of masked"
+says "parameters taken over; fresh: embed_tokens.weight, "
 expect 0 "$fathom" preflight labels --arch enc --encoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2 --max-tokens 256
 grep -q "^verdict: " out || fail "no verdict on an encoder"
 
@@ -107,7 +138,9 @@ refused "unmasked has no labels" unmasked --head class
 refused "values has numbers as labels; use --head regression" values --head class
 refused "labels has classes; use --head class" labels --head regression
 refused "has no piece <mask>; fathom prepare --mask" unmasked
-refused "cannot train it; use masked-token" labels --head token-class
+refused "has no classes of pixels; fathom prepare --label-maps" labels --head token-class
+refused "is for classes of pictures" labels --mixup 0.2
+refused "is for classes of pictures" images --head masked-token --mixup 0.2
 refused "pictures have 17 rows" images --max-positions 16
 refused "mask-keep 0.6 and --mask-random 0.6 are more than 1" plain --mask-keep 0.6 --mask-random 0.6
 expect 2 "$fathom" train images --save-dir none

@@ -97,6 +97,70 @@ static void jpeg_is_read(void **state) {
     }
 }
 
+/* Numbers of 8 bits and of 2, as they are stored; colours and 16 bits are not numbers. */
+static void numbers_are_not_changed(void **state) {
+    char path[512];
+    fth_image image;
+    PATH(path, *state, "numbers.png");
+    write_png(path, PNG_FORMAT_GRAY, 1);
+    assert_ok(fth_image_read_numbers(path, &image));
+    for (int i = 0; i < H * W; i++) assert_int_equal(image.pixels[i], pixel(i / W, i % W, 0));
+    fth_image_fini(&image);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(png);
+    png_init_io(png, file);
+    png_set_IHDR(png, info, 4, 1, 2, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, info);
+    png_byte line[] = {0x1b}; /* 0 1 2 3 */
+    png_write_row(png, line);
+    png_write_end(png, NULL);
+    png_destroy_write_struct(&png, &info);
+    assert_int_equal(fclose(file), 0);
+    assert_ok(fth_image_read_numbers(path, &image));
+    assert_memory_equal(image.pixels, ((const uint8_t[]){0, 1, 2, 3}), 4);
+    fth_image_fini(&image);
+    write_png(path, PNG_FORMAT_RGB, 3);
+    assert_failed(fth_image_read_numbers(path, &image), FTH_BAD_INPUT,
+                  (const char *[]){path, "a label map has grey values or a palette", NULL});
+    assert_null(image.pixels);
+    PATH(path, *state, "numbers.jpg");
+    write_jpeg(path, 1);
+    assert_failed(fth_image_read_numbers(path, &image), FTH_BAD_INPUT,
+                  (const char *[]){path, "must be PNG", NULL});
+}
+
+/* Colours come back as they were; numbers as numbers, each with a colour of its own. */
+static void what_is_written_is_read_again(void **state) {
+    char path[512];
+    uint8_t pixels[3 * 256], colours[256][3];
+    PATH(path, *state, "written.png");
+    for (int i = 0; i < 3 * 256; i++) pixels[i] = (uint8_t)(i * 7 + i / 256);
+    const fth_image colour = {3, 8, 32, pixels}, numbers = {1, 8, 32, pixels};
+    fth_image read;
+    assert_ok(fth_image_write(path, &colour));
+    assert_ok(fth_image_read(path, &read));
+    assert_int_equal(read.channels, 3);
+    assert_memory_equal(read.pixels, pixels, sizeof pixels);
+    fth_image_fini(&read);
+    for (int i = 0; i < 256; i++) pixels[i] = (uint8_t)i;
+    assert_ok(fth_image_write(path, &numbers));
+    assert_ok(fth_image_read_numbers(path, &read));
+    assert_memory_equal(read.pixels, pixels, 256);
+    fth_image_fini(&read);
+    assert_ok(fth_image_read(path, &read));
+    assert_int_equal(read.channels, 3);
+    for (int i = 0; i < 256; i++)
+        for (int c = 0; c < 3; c++) colours[i][c] = read.pixels[c * 256 + i];
+    for (int i = 0; i < 256; i++)
+        for (int k = 0; k < i; k++) assert_memory_not_equal(colours[i], colours[k], 3);
+    fth_image_fini(&read);
+    assert_failed(fth_image_write("/none/a.png", &numbers), FTH_NOT_FOUND,
+                  (const char *[]){"/none/a.png", NULL});
+}
+
 /* A file cut anywhere is refused; with a byte changed it is refused or read, and nothing worse. */
 static void damage(const char *path) {
     char *data = NULL;
@@ -195,8 +259,14 @@ static void cifar_has_records(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(png_is_read),       TEST(jpeg_is_read),         TEST(damaged_files_are_refused),
-        TEST(bombs_are_refused), TEST(resizing_takes_means), TEST(cifar_has_records),
+        TEST(numbers_are_not_changed),
+        TEST(what_is_written_is_read_again),
+        TEST(png_is_read),
+        TEST(jpeg_is_read),
+        TEST(damaged_files_are_refused),
+        TEST(bombs_are_refused),
+        TEST(resizing_takes_means),
+        TEST(cifar_has_records),
     };
     return cmocka_run_group_tests_name("pictures", tests, NULL, NULL);
 }

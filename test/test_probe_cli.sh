@@ -183,7 +183,7 @@ refused 2 "profiling pass" "$fathom" probe update d --batch "$set_file" --out x.
 refused 2 "that of the others is branchnorm" "$fathom" probe update b/checkpoints/step-00000004 \
     a/checkpoints/step-00000008 --batch "$set_file" --out x.csv
 refused 2 "only 60 sentences" "$fathom" probe gradnorm a --data data --sentences 100 --out x.csv
-refused 2 "is probed with --batch" "$fathom" probe gradnorm "$models/postln-enc" --data data --out x.csv
+refused 2 "an enc model reads one text" "$fathom" probe gradnorm "$models/postln-enc" --data data --out x.csv
 refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x.csv
 refused 2 "target vocabulary of" "$fathom" probe gradnorm "$model" --data data --out x/y
 [ ! -e x ] || fail "a failed call left a folder"

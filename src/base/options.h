@@ -81,6 +81,7 @@ typedef struct fth_option_rule {
 #define FTH_RANGE(a, b)    .has_low = true, .low = (a), .has_high = true, .high = (b)
 #define FTH_BELOW(a, b)    FTH_RANGE(a, b), .below_high = true /* a <= value < b */
 #define FTH_INSIDE(a, b)   FTH_BELOW(a, b), .above_low = true  /* a < value < b */
+#define FTH_UP_TO(a, b)    FTH_RANGE(a, b), .above_low = true  /* a < value <= b */
 #define FTH_CHOICES(words) .choices = (words)
 #define FTH_SHOWN_AS(word) .shown_as = (word)
 

@@ -14,7 +14,8 @@
     X(CHOICE, split, "train", FTH_CHOICES("train|valid|test"), "show: of which split")             \
     X(I64, first, "0", FTH_MIN(0), "show: the first sentence, counted from 0")                     \
     X(I64, count, "10", FTH_MIN(1), "show: how many")                                              \
-    X(CHOICE, as, "text", FTH_CHOICES("text|pieces|ids"), "show: how tokens are written")
+    X(CHOICE, as, "text", FTH_CHOICES("text|pieces|ids|labels"),                                   \
+      "show: how tokens are written; or the labels in their place")
 FTH_OPTIONS(data_options, "data", DATA_OPTIONS)
 
 static fth_err info(const fth_folder *f, const data_options *o) {
@@ -26,6 +27,12 @@ static fth_err info(const fth_folder *f, const data_options *o) {
     return err;
 }
 
+static fth_err check_first(const fth_dataset *d, const data_options *o) {
+    if (o->first < d->sentences) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--first %lld: %s has %lld sentences, counted from 0",
+                    (long long)o->first, d->path, (long long)d->sentences);
+}
+
 static fth_err show_range(const fth_dataset *d, const fth_tokenizer *const t[2],
                           const data_options *o) {
     fth_err err = FTH_OK;
@@ -33,12 +40,23 @@ static fth_err show_range(const fth_dataset *d, const fth_tokenizer *const t[2],
     fth_show_as as = strcmp(o->as, "ids") == 0      ? FTH_SHOW_IDS
                      : strcmp(o->as, "pieces") == 0 ? FTH_SHOW_PIECES
                                                     : FTH_SHOW_TEXT;
-    if (o->first >= d->sentences)
-        return fth_fail(FTH_USAGE, "--first %lld: %s has %lld sentences, counted from 0",
-                        (long long)o->first, d->path, (long long)d->sentences);
+    FTH_TRY_OR(err, check_first(d, o), end);
     for (int64_t i = o->first; !err && i < d->sentences && i - o->first < o->count; i++) {
         fth_str_clear(&line);
         err = fth_describe_sentence(d, i, t, as, &line);
+        if (!err) fwrite(line.text, 1, line.length, stdout);
+    }
+end:
+    fth_str_fini(&line);
+    return err;
+}
+
+static fth_err show_labels(const fth_folder *f, const fth_dataset *d, const data_options *o) {
+    fth_err err = check_first(d, o);
+    fth_str line = {0};
+    for (int64_t i = o->first; !err && i < d->sentences && i - o->first < o->count; i++) {
+        fth_str_clear(&line);
+        err = fth_describe_label(f, d, i, &line);
         if (!err) fwrite(line.text, 1, line.length, stdout);
     }
     fth_str_fini(&line);
@@ -52,6 +70,10 @@ static fth_err show(const fth_folder *f, const data_options *o) {
     int split = 0;
     while (strcmp(fth_split_name(split), o->split) != 0) split++;
     FTH_TRY_OR(err, fth_folder_split(f, split, &d), end);
+    if (strcmp(o->as, "labels") == 0) {
+        err = show_labels(f, d, o);
+        goto end;
+    }
     for (int i = 0; i < 1 + f->separate; i++)
         FTH_TRY_OR(err, fth_folder_tokenizer(f, i, &t[i]), end);
     const fth_tokenizer *by_side[2] = {t[0], t[f->separate]};

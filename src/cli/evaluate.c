@@ -51,7 +51,8 @@ static int split_of(const char *name) {
 static fth_err check_blocks(const fth_config *c, const evaluate_options *o,
                             const fth_option_group *groups, size_t n) {
     static const char *const blocks[] = {"tokens_per_sample", "context_window", NULL};
-    const bool masked = c->arch == FTH_ENC && c->head == FTH_HEAD_MASKED_TOKEN;
+    const bool masked =
+        c->arch == FTH_ENC && c->front == FTH_FRONT_TEXT && c->head == FTH_HEAD_MASKED_TOKEN;
     if (c->arch == FTH_ENCDEC || (c->arch == FTH_ENC && !masked))
         return fth_refuse_options(groups, n, blocks, "is for dec models and masked ones");
     if (o->context_window >= o->tokens_per_sample)

@@ -1,4 +1,5 @@
-/* predict.c: fathom predict MODEL: the class, its probabilities or the value of every line or picture. */
+/* predict.c: fathom predict MODEL: the class, its probabilities or the value of every line or
+ * picture, or the classes of a picture's pixels. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,11 @@
 #include "cli/common_options.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
+#include "base/option_uses.h"
+#include "base/staged_dir.h"
+#include "base/str.h"
 #include "data/augment.h"
+#include "data/class_map.h"
 #include "data/image_list.h"
 #include "data/label_set.h"
 #include "data/records.h"
@@ -29,6 +34,10 @@
       "read")                                                                                      \
     X(CHOICE, format, "text", FTH_CHOICES("text|tsv|json"),                                        \
       "text: the class or the value; tsv: and the probabilities; json: a JSON object a line")      \
+    X(STR, maps, "", FTH_SHOWN_AS("FOLDER"),                                                       \
+      "head token-class: the classes of pixels as 000000.png and so on in this new folder, in "    \
+      "place "                                                                                     \
+      "of lines of numbers")                                                                       \
     X(I64, max_tokens, "4096", FTH_RANGE(8, 16777216), "rows of a batch at most")
 FTH_OPTIONS(predict_options, "predict", PREDICT_OPTIONS)
 
@@ -45,6 +54,9 @@ typedef struct work {
     fth_ids ids, separator;
     double *out;    /* [max_tokens, outputs] */
     float *picture; /* [2, numbers of a picture] */
+    int32_t *size;  /* [max_tokens, 2] rows and columns of the pictures of the batch */
+    fth_staged_dir maps;
+    int64_t pictures; /* whose maps are written */
 } work;
 
 static const char *name_of(const work *w, int32_t class, char room[16]) {
@@ -93,10 +105,51 @@ static void print_sample(const work *w, double *x, int32_t n) {
     putchar('\n');
 }
 
+/* ---- classes of pixels ---- */
+
+static void print_map(const uint8_t *map, int64_t n) {
+    for (int64_t i = 0; i < n; i++) printf(i ? " %d" : "%d", map[i]);
+    putchar('\n');
+}
+
+static fth_err write_map(work *w, const fth_image *map) {
+    char *path = fth_strdup_printf("%s/%06lld.png", w->maps.temp, (long long)w->pictures++);
+    fth_err err =
+        path ? fth_image_write(path, map) : fth_fail(FTH_NO_MEMORY, "no memory for a map");
+    free(path);
+    return err;
+}
+
+/* Picture i of the batch; logits are those of its patches. */
+static fth_err say_places(work *w, int32_t i, const double *logits) {
+    const fth_config *c = &w->model.config;
+    fth_image map;
+    FTH_TRY(fth_image_init(&map, "a map", 1, w->size[2 * i], w->size[2 * i + 1]));
+    fth_class_map(logits, c->image_size[0] / c->patch, c->image_size[1] / c->patch, c->classes,
+                  map.height, map.width, map.pixels);
+    fth_err err = FTH_OK;
+    if (w->o->maps[0])
+        err = write_map(w, &map);
+    else
+        print_map(map.pixels, (int64_t)map.height * map.width);
+    fth_image_fini(&map);
+    return err;
+}
+
+static fth_err say_all_places(work *w, int32_t n) {
+    const fth_config *c = &w->model.config;
+    const int64_t rows = fth_config_patches(c) + fth_config_has_cls(c);
+    for (int32_t i = 0; i < n; i++)
+        FTH_TRY(say_places(w, i, w->out + (i * rows + fth_config_has_cls(c)) * c->classes));
+    fflush(stdout);
+    return FTH_OK;
+}
+
 /* Predicts what has been added, and prints it. */
 static fth_err flush(work *w) {
     const int32_t n = w->predictor.n, outputs = fth_predictor_outputs(&w->predictor);
     FTH_TRY(fth_predictor_run(&w->predictor, w->out));
+    if (fth_predictor_of_places(&w->predictor)) return say_all_places(w, n);
     for (int32_t i = 0; i < n; i++) print_sample(w, w->out + (int64_t)i * outputs, outputs);
     fflush(stdout);
     return FTH_OK;
@@ -161,6 +214,7 @@ static fth_err predict_text(work *w, const char *folder) {
 
 static fth_err add_picture(work *w, const fth_image *image, const char *place) {
     const fth_image_facts *f = &w->image;
+    const int32_t size[2] = {image->height, image->width};
     fth_image other = {0};
     bool full;
     if (image->channels != f->channels)
@@ -175,9 +229,16 @@ static fth_err add_picture(work *w, const fth_image *image, const char *place) {
     fth_cut_patches(w->picture, f->channels, f->height, f->width, f->patch, patches);
     fth_image_fini(&other);
     FTH_TRY(fth_predictor_add_patches(&w->predictor, patches, &full));
-    if (!full) return FTH_OK;
-    FTH_TRY(flush(w));
-    return fth_predictor_add_patches(&w->predictor, patches, &full);
+    if (full) {
+        FTH_TRY(flush(w));
+        FTH_TRY(fth_predictor_add_patches(&w->predictor, patches, &full));
+    }
+    memcpy(w->size + (ptrdiff_t)2 * (w->predictor.n - 1), size, sizeof size);
+    return FTH_OK;
+}
+
+static fth_err is_in_the_way(const char *path) {
+    return fth_fail(FTH_USAGE, "--maps %s: is there already", path);
 }
 
 static fth_err predict_pictures(work *w, const char *folder) {
@@ -188,16 +249,29 @@ static fth_err predict_pictures(work *w, const char *folder) {
     if (!w->image.patch || w->model.config.front != FTH_FRONT_IMAGE)
         return fth_fail(FTH_USAGE, "%s: reads text; use --input", folder);
     w->picture = malloc(2 * sizeof *w->picture * (size_t)fth_image_numbers(&w->image));
-    if (!w->picture) return fth_fail(FTH_NO_MEMORY, "no memory for a picture");
+    w->size = malloc(2 * sizeof *w->size * (size_t)w->o->max_tokens);
+    if (!w->picture || !w->size) return fth_fail(FTH_NO_MEMORY, "no memory for a picture");
+    if (w->o->maps[0]) FTH_TRY(fth_staged_dir_open(&w->maps, w->o->maps, is_in_the_way));
     FTH_TRY(fth_image_list_open(w->o->images, &list));
     fth_err err;
     while ((err = fth_image_list_next(list, 1, &image, &label)) == FTH_OK && label)
         if ((err = add_picture(w, image, fth_image_list_place(list))) != FTH_OK) break;
     fth_image_list_free(list);
-    return err == FTH_OK ? flush(w) : err;
+    if (err == FTH_OK) err = flush(w);
+    return err == FTH_OK && w->o->maps[0] ? fth_staged_dir_commit(&w->maps) : err;
 }
 
-static fth_err predict(work *w, const char *folder, const fth_device_options *d) {
+/* Options that are of pixels alone, or not of them. */
+static fth_err check_options(const work *w, const fth_option_group *groups, size_t n) {
+    static const char *const of_samples[] = {"format", NULL};
+    if (fth_predictor_of_places(&w->predictor))
+        return fth_refuse_options(groups, n, of_samples,
+                                  "head token-class prints lines of numbers");
+    return fth_refuse_option(groups, n, "maps", "is for head token-class");
+}
+
+static fth_err predict(work *w, const char *folder, const fth_device_options *d,
+                       const fth_option_group *groups, size_t n_groups) {
     FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
     FTH_TRY(fth_label_set_load(&w->labels, folder));
     if (!w->o->images[0] && w->model.config.front == FTH_FRONT_IMAGE)
@@ -207,6 +281,7 @@ static fth_err predict(work *w, const char *folder, const fth_device_options *d)
     FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
     FTH_TRY(fth_predictor_init(&w->predictor, &w->model, w->device, &w->arenas,
                                (int32_t)w->o->max_tokens));
+    FTH_TRY(check_options(w, groups, n_groups));
     w->out = malloc(sizeof *w->out * (size_t)w->o->max_tokens *
                     (size_t)fth_predictor_outputs(&w->predictor));
     if (!w->out) return fth_fail(FTH_NO_MEMORY, "no memory for what is predicted");
@@ -223,6 +298,8 @@ static void work_fini(work *w) {
     fth_ids_fini(&w->separator);
     free(w->out);
     free(w->picture);
+    free(w->size);
+    fth_staged_dir_fini(&w->maps);
     free(w->flat);
     fth_model_fini(&w->model);
 }
@@ -234,7 +311,8 @@ fth_err fth_verb_predict(int argc, char **argv) {
                                  fth_device_options_group(&device)};
     const fth_usage usage = {"fathom predict", "MODEL --input FILE",
                              "Prints what an encoder with head class or regression says of every "
-                             "line of text, or of every picture.",
+                             "line of text, or of every picture; with head token-class a line "
+                             "for each picture, the class of every pixel.",
                              1, 1};
     fth_parsed parsed;
     bool done;
@@ -243,7 +321,7 @@ fth_err fth_verb_predict(int argc, char **argv) {
         work w = {.o = &options};
         const char *folder = parsed.positionals[0];
         err = fth_model_path(&folder, &parsed.arena);
-        if (err == FTH_OK) err = predict(&w, folder, &device);
+        if (err == FTH_OK) err = predict(&w, folder, &device, groups, 2);
         work_fini(&w);
     }
     fth_parsed_fini(&parsed);

@@ -42,7 +42,11 @@ static void print_gradients(const fth_preflight *p, int stack) {
     printf("  %s layers        ", names[stack]);
     for (int32_t i = 0; i < shown; i++) {
         int32_t l = shown > 1 ? (int32_t)lround((double)i * (n - 1) / (shown - 1)) : 0;
-        printf("%s%d: %.2g", i ? ", " : "", l + 1, p->grad_norm[stack][l]);
+        printf("%s%d: ", i ? ", " : "", l + 1);
+        if (isnan(p->grad_norm[stack][l]))
+            printf("frozen");
+        else
+            printf("%.2g", p->grad_norm[stack][l]);
     }
     printf("\n");
 }

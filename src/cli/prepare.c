@@ -47,6 +47,10 @@ FTH_OPTIONS(table_options, "tables, for classification and regression", TABLE_OP
 #define IMAGE_OPTIONS(X)                                                                           \
     X(STR, train_images, "", FTH_SHOWN_AS("FILE"),                                                 \
       "training pictures: lines of file<TAB>label (PNG, JPEG), or records of CIFAR (.bin)")        \
+    X(BOOL, label_maps, "false", FTH_ANY,                                                          \
+      "in place of a label each line names a map: a PNG whose pixels are class numbers, 255 "      \
+      "where "                                                                                     \
+      "there is none")                                                                             \
     X(STR, valid_images, "", FTH_SHOWN_AS("FILE"), "pictures for validation")                      \
     X(STR, test_images, "", FTH_SHOWN_AS("FILE"), "pictures for the test")                         \
     X(STR, image_size, "", FTH_SHOWN_AS("HxW"),                                                    \
@@ -320,6 +324,7 @@ static fth_err prepare_pictures(const image_options *o, const table_options *tab
     fth_err err = describe_labels(table->labels, &p.labels);
     if (err == FTH_OK && p.labels.kind == FTH_LABELS_NUMBER)
         err = fth_fail(FTH_USAGE, "--labels number: pictures have classes");
+    if (o->label_maps) p.labels.kind = FTH_LABELS_PLACES;
     p.about = options_json(groups, N_GROUPS);
     if (err == FTH_OK) err = fth_prepare_images_run(&p);
     fth_label_set_fini(&p.labels);

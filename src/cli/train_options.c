@@ -10,8 +10,10 @@ void fth_run_options_init(fth_run_options *o) {
     o->groups[1] = fth_model_options_group(&o->model);
     o->groups[2] = fth_encoder_options_group(&o->encoder);
     o->groups[3] = fth_optimiser_options_group(&o->optimiser);
-    o->groups[4] = fth_device_options_group(&o->device);
-    o->groups[1].resume = o->groups[2].resume = FTH_RESUME_KEPT; /* they say what the model is */
+    o->groups[4] = fth_rate_options_group(&o->rates);
+    o->groups[5] = fth_device_options_group(&o->device);
+    /* they say what the model is, and what of it is trained */
+    o->groups[1].resume = o->groups[2].resume = o->groups[4].resume = FTH_RESUME_KEPT;
 }
 
 static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out) {
@@ -27,7 +29,8 @@ static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out)
                               .mask_patches = o->mask_patches,
                               .crop = (int32_t)o->augment_crop,
                               .flip = o->augment_flip,
-                              .erase = o->augment_erase};
+                              .erase = o->augment_erase,
+                              .mixup = o->mixup};
     return FTH_OK;
 }
 
@@ -56,6 +59,9 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
                            .n_options = FTH_RUN_GROUPS,
                            .restore_file = o->restore_file,
                            .init_from = o->init_from,
+                           .rates = {.layer_decay = all->rates.layer_lr_decay,
+                                     .freeze = (const char *const *)all->rates.freeze.items,
+                                     .n_freeze = all->rates.freeze.count},
                            .max_tokens = o->max_tokens,
                            .update_freq = o->update_freq > 0 ? o->update_freq : 1,
                            .max_update = a->max_update,

@@ -78,16 +78,29 @@ FTH_OPTIONS(fth_train_options, "run", TRAIN_OPTIONS)
       "pictures are shifted by up to so many pixels in training")                                  \
     X(BOOL, augment_flip, "false", FTH_ANY, "every second picture is mirrored in training")        \
     X(F64, augment_erase, "0", FTH_RANGE(0, 1),                                                    \
-      "how often a part of a picture is hidden in training (random erasing)")
+      "how often a part of a picture is hidden in training (random erasing)")                      \
+    X(F64, mixup, "0", FTH_RANGE(0, 100),                                                          \
+      "head class: each training picture is mixed with another, by a share from Beta(X, X); 0.2 "  \
+      "is usual, 0: not")
 FTH_OPTIONS(fth_encoder_options, "data of encoders (--arch enc)", ENCODER_OPTIONS)
 
+#define RATE_OPTIONS(X)                                                                            \
+    X(F64, layer_lr_decay, "1", FTH_UP_TO(0, 1),                                                   \
+      "what a layer's learning rate is multiplied by for the layer below it; the top layer's by "  \
+      "it once, the head's not at all")                                                            \
+    X(LIST, freeze, "", FTH_SHOWN_AS("NAME"),                                                      \
+      "parameters that stay as they are: a name or its beginning, as encoder.layers.0-5 or "       \
+      "encoder.embed*")
+FTH_OPTIONS(fth_rate_options, "rates of parameters", RATE_OPTIONS)
+
 /* Every group of options of a run, in the order of --help. */
-enum { FTH_RUN_GROUPS = 5 };
+enum { FTH_RUN_GROUPS = 6 };
 typedef struct fth_run_options {
     fth_train_options train;
     fth_model_options model;
     fth_encoder_options encoder;
     fth_optimiser_options optimiser;
+    fth_rate_options rates;
     fth_device_options device;
     fth_option_group groups[FTH_RUN_GROUPS];
 } fth_run_options;

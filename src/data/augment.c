@@ -20,12 +20,18 @@ static view choose_view(const fth_augment *a, fth_rng *rng) {
     return v;
 }
 
+/* The pixel that comes to a place; -1: none, it is outside. */
+static int32_t pixel_at(view v, int32_t height, int32_t width, int32_t y, int32_t x) {
+    const int32_t row = y + v.down, column = (v.mirrored ? width - 1 - x : x) + v.across;
+    const bool inside = row >= 0 && row < height && column >= 0 && column < width;
+    return inside ? row * width + column : -1;
+}
+
 static void take_view(view v, int32_t height, int32_t width, const float *from, float *to) {
     for (int32_t y = 0; y < height; y++)
         for (int32_t x = 0; x < width; x++) {
-            const int32_t row = y + v.down, column = (v.mirrored ? width - 1 - x : x) + v.across;
-            const bool inside = row >= 0 && row < height && column >= 0 && column < width;
-            to[y * width + x] = inside ? from[row * width + column] : 0.0f;
+            const int32_t at = pixel_at(v, height, width, y, x);
+            to[y * width + x] = at < 0 ? 0.0f : from[at];
         }
 }
 
@@ -43,16 +49,33 @@ static void hide(fth_rng *rng, int32_t channels, int32_t height, int32_t width, 
             memset(picture + (c * height + y) * width + left, 0, sizeof *picture * (size_t)w);
 }
 
-void fth_augment_apply(const fth_augment *a, int64_t epoch, int64_t item, int32_t channels,
-                       int32_t height, int32_t width, const float *from, float *to) {
+/* What an item's change in an epoch is drawn from. */
+static fth_rng rng_of(const fth_augment *a, int64_t epoch, int64_t item) {
     fth_rng rng;
     fth_rng_init(&rng,
                  a->seed ^ UINT64_C(0x61756721) ^ (uint64_t)epoch * UINT64_C(0x9E3779B97F4A7C15),
                  (uint64_t)item);
+    return rng;
+}
+
+void fth_augment_apply(const fth_augment *a, int64_t epoch, int64_t item, int32_t channels,
+                       int32_t height, int32_t width, const float *from, float *to) {
+    fth_rng rng = rng_of(a, epoch, item);
     const view v = choose_view(a, &rng);
     for (int32_t c = 0; c < channels; c++)
         take_view(v, height, width, from + c * height * width, to + c * height * width);
     if (fth_rng_uniform(&rng) < a->erase) hide(&rng, channels, height, width, to);
+}
+
+void fth_augment_map(const fth_augment *a, int64_t epoch, int64_t item, int32_t height,
+                     int32_t width, uint8_t none, const uint8_t *from, uint8_t *to) {
+    fth_rng rng = rng_of(a, epoch, item);
+    const view v = choose_view(a, &rng);
+    for (int32_t y = 0; y < height; y++)
+        for (int32_t x = 0; x < width; x++) {
+            const int32_t at = pixel_at(v, height, width, y, x);
+            to[y * width + x] = at < 0 ? none : from[at];
+        }
 }
 
 void fth_cut_patches(const float *picture, int32_t channels, int32_t height, int32_t width,

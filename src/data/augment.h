@@ -19,6 +19,11 @@ typedef struct fth_augment {
 void fth_augment_apply(const fth_augment *a, int64_t epoch, int64_t item, int32_t channels,
                        int32_t height, int32_t width, const float *from, float *to);
 
+/* The same change of a map of classes, [height, width]; `none` where the picture has zeros around it.
+ * What is hidden keeps its class. */
+void fth_augment_map(const fth_augment *a, int64_t epoch, int64_t item, int32_t height,
+                     int32_t width, uint8_t none, const uint8_t *from, uint8_t *to);
+
 /* [channels, height, width] to patches of p x p in reading order, [patches, channels p p]: each
  * channel by channel, then rows and columns. */
 void fth_cut_patches(const float *picture, int32_t channels, int32_t height, int32_t width,

@@ -253,8 +253,8 @@ static fth_err prepare_numbers(const fth_batcher *b, fth_packed *out) {
     const fth_dataset *d = b->items.data;
     const fth_item_spec *spec = &b->items.spec;
     const size_t width = (size_t)fth_items_width(&b->items), room = (size_t)out->max_tokens;
-    out->has_src_out = spec->masking || spec->masked > 0;
-    out->has_labels = spec->encoder && d->labels && d->classes;
+    out->has_src_out = spec->masking || spec->masked > 0 || spec->places;
+    out->has_labels = spec->encoder && d->labels && d->classes && !d->places;
     out->has_values = spec->encoder && d->labels && !d->classes;
     out->has_masked = spec->masked > 0;
     out->number_rows = width ? fth_image_patches(&d->image) : 0;

@@ -15,7 +15,8 @@ static fth_err describe_side(const fth_dataset *d, int side, fth_str *out) {
 static fth_err describe_labels(const fth_folder *f, fth_str *out) {
     if (f->labels.kind == FTH_LABELS_NUMBER) return fth_str_addf(out, "labels: numbers\n");
     if (f->labels.kind == FTH_LABELS_NONE) return FTH_OK;
-    FTH_TRY(fth_str_addf(out, "labels: %d classes:", f->labels.n));
+    FTH_TRY(fth_str_addf(out, "labels: %d classes%s:", f->labels.n,
+                         f->labels.kind == FTH_LABELS_PLACES ? " of pixels" : ""));
     for (int32_t i = 0; i < f->labels.n && i < 20; i++)
         FTH_TRY(fth_str_addf(out, " %s", f->labels.names[i]));
     return fth_str_addf(out, f->labels.n > 20 ? " ...\n" : "\n");
@@ -95,6 +96,22 @@ fth_err fth_describe_sentence(const fth_dataset *d, int64_t i, const fth_tokeniz
         if (!err) err = describe_ids(t[s], ids, n, as, out);
         free(ids);
         FTH_TRY(err);
+    }
+    return fth_str_add(out, "\n", 1);
+}
+
+fth_err fth_describe_label(const fth_folder *f, const fth_dataset *d, int64_t i, fth_str *out) {
+    if (!d->labels) return fth_fail(FTH_USAGE, "%s: has no labels to show", f->path);
+    const void *label = fth_vectors_at(d->labels, i);
+    if (d->places) {
+        for (int32_t k = 0; k < d->labels->width; k++) {
+            const uint8_t class = ((const uint8_t *)label)[k];
+            FTH_TRY(fth_str_addf(out, k ? " %d" : "%d", class == FTH_NO_CLASS ? -1 : class));
+        }
+    } else if (d->classes) {
+        FTH_TRY(fth_str_addf(out, "%s", f->labels.names[*(const int32_t *)label]));
+    } else {
+        FTH_TRY(fth_str_addf(out, "%.9g", (double)*(const float *)label));
     }
     return fth_str_add(out, "\n", 1);
 }

@@ -18,4 +18,8 @@ fth_err fth_describe_folder(const fth_folder *f, fth_str *out);
 fth_err fth_describe_sentence(const fth_dataset *d, int64_t i, const fth_tokenizer *const t[2],
                               fth_show_as as, fth_str *out);
 
+/* Appends the label of a sentence or picture, with a line end: a class, a number, or a map as the
+ * numbers of the pixels' classes, -1 where there is none. FTH_USAGE: there are no labels. */
+fth_err fth_describe_label(const fth_folder *f, const fth_dataset *d, int64_t i, fth_str *out);
+
 #endif

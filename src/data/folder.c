@@ -112,9 +112,11 @@ static fth_err check_labels(const fth_folder *f, int split, const fth_vectors *v
     const json_t *entry =
         json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
     const json_int_t said = json_integer_value(json_object_get(entry, "sentences"));
-    const fth_vector_type type =
-        f->labels.kind == FTH_LABELS_NUMBER ? FTH_VECTOR_F32 : FTH_VECTOR_I32;
-    if (v->type != type || v->width != 1 || v->offsets)
+    const bool maps = f->labels.kind == FTH_LABELS_PLACES;
+    const fth_vector_type type = f->labels.kind == FTH_LABELS_NUMBER ? FTH_VECTOR_F32
+                                 : maps                              ? FTH_VECTOR_U8
+                                                                     : FTH_VECTOR_I32;
+    if (v->type != type || v->width != (maps ? f->image.height * f->image.width : 1) || v->offsets)
         return fth_fail(FTH_BAD_INPUT, "%s: holds no labels of the kind that dataset.json names",
                         v->path);
     if (v->records != said)
@@ -236,6 +238,7 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
     fth_err err = f->image.patch ? open_pictures(f, split, &d) : open_text(f, split, &d);
     if (err == FTH_OK && f->labels.kind != FTH_LABELS_NONE) {
         d->classes = f->labels.n;
+        d->places = f->labels.kind == FTH_LABELS_PLACES;
         err = fth_folder_labels(f, split, &d->labels);
     }
     if (err != FTH_OK)

@@ -13,6 +13,7 @@ struct fth_image_list {
     fth_cifar cifar;
     fth_image image; /* the newest of a list */
     fth_image view;  /* the newest of CIFAR, borrowed */
+    fth_image map;   /* of the newest */
     char *line, *path;
     char label[16]; /* of CIFAR */
     char place[600];
@@ -42,6 +43,7 @@ void fth_image_list_free(fth_image_list *l) {
     fth_lines_free(l->lines);
     fth_cifar_fini(&l->cifar);
     fth_image_fini(&l->image);
+    fth_image_fini(&l->map);
     free(l->line);
     free(l->path);
     free(l);
@@ -101,6 +103,24 @@ fth_err fth_image_list_next(fth_image_list *l, int read, const fth_image **image
     if (!*label || !read) return FTH_OK;
     fth_err err = fth_image_read(l->path, &l->image);
     return err ? fth_fail_in(err, "%s", l->place) : FTH_OK;
+}
+
+fth_err fth_image_list_map(fth_image_list *l, const fth_image **map) {
+    if (!l->lines)
+        return fth_fail(FTH_USAGE, "%s: records of CIFAR have no label maps", l->file.name);
+    char *path = beside(l->file.path, strchr(l->line, 0) + 1);
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", l->file.name);
+    fth_image_fini(&l->map);
+    fth_err err = fth_image_read_numbers(path, &l->map);
+    if (err != FTH_OK) err = fth_fail_in(err, "%s", l->place);
+    if (err == FTH_OK && l->image.pixels &&
+        (l->map.height != l->image.height || l->map.width != l->image.width))
+        err =
+            fth_fail(FTH_BAD_INPUT, "%s: the map %s has %d x %d pixels and the picture %d x %d",
+                     l->place, path, l->map.width, l->map.height, l->image.width, l->image.height);
+    free(path);
+    *map = &l->map;
+    return err;
 }
 
 int64_t fth_image_list_count(const fth_image_list *l) {

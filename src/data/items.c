@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/label_set.h"
+
 static fth_err init_blocks(fth_items *items) {
     const fth_dataset *data = items->data;
     const int64_t block = items->spec.block, context = items->spec.context;
@@ -21,8 +23,10 @@ static fth_err init_blocks(fth_items *items) {
 
 static fth_err init_pictures(fth_items *items) {
     const size_t numbers = (size_t)fth_image_numbers(&items->data->image);
-    items->picture = malloc(2 * numbers * sizeof *items->picture);
-    return items->picture ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a picture");
+    items->picture = malloc(3 * numbers * sizeof *items->picture);
+    items->map = malloc(numbers);
+    return items->picture && items->map ? FTH_OK
+                                        : fth_fail(FTH_NO_MEMORY, "no memory for a picture");
 }
 
 fth_err fth_items_init(fth_items *items, const fth_dataset *data, const fth_item_spec *spec) {
@@ -34,6 +38,7 @@ fth_err fth_items_init(fth_items *items, const fth_dataset *data, const fth_item
 
 void fth_items_fini(fth_items *items) {
     free(items->picture);
+    free(items->map);
     *items = (fth_items){0};
 }
 
@@ -186,22 +191,75 @@ static void mask_patches(const fth_items *items, int64_t i, int64_t epoch,
         if (!to->masked[k]) targets[k] = -1;
 }
 
+/* The class that most pixels of a patch have, the first of several; -1: none has one. */
+static int32_t class_of_patch(const fth_image_facts *f, const uint8_t *map, int32_t top,
+                              int32_t left, int32_t classes) {
+    int32_t count[FTH_NO_CLASS + 1] = {0}, best = 0;
+    for (int32_t y = top; y < top + f->patch; y++)
+        for (int32_t x = left; x < left + f->patch; x++) count[map[y * f->width + x]]++;
+    for (int32_t k = 1; k < classes && k < FTH_NO_CLASS; k++)
+        if (count[k] > count[best]) best = k;
+    return count[best] > 0 ? best : -1;
+}
+
+/* The classes of the patches, as they are in the changed picture. */
+static void fill_places(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
+    const fth_dataset *d = items->data;
+    const fth_image_facts *f = &d->image;
+    const uint8_t *map = fth_vectors_at(d->labels, i);
+    int32_t *targets = to->src_out;
+    if (items->spec.augment) {
+        fth_augment_map(items->spec.augment, epoch, i, f->height, f->width, FTH_NO_CLASS, map,
+                        items->map);
+        map = items->map;
+    }
+    if (items->spec.class_token) *targets++ = -1;
+    for (int32_t top = 0; top < f->height; top += f->patch)
+        for (int32_t left = 0; left < f->width; left += f->patch)
+            *targets++ = class_of_patch(f, map, top, left, d->classes);
+}
+
+/* A picture as it is in an epoch, [channels, height, width], at the first or second place of the
+ * room. */
+static float *take_picture(const fth_items *items, int64_t i, int64_t epoch, int place) {
+    const fth_image_facts *f = &items->data->image;
+    const int32_t numbers = fth_image_numbers(f);
+    float *picture = items->picture + place * numbers, *as_it_is = items->picture + 2 * numbers;
+    if (!items->spec.augment) {
+        fth_image_normalise(f, fth_vectors_at(items->data->images, i), picture);
+        return picture;
+    }
+    fth_image_normalise(f, fth_vectors_at(items->data->images, i), as_it_is);
+    fth_augment_apply(items->spec.augment, epoch, i, f->channels, f->height, f->width, as_it_is,
+                      picture);
+    return picture;
+}
+
+static bool is_mixed(const fth_items *items) {
+    return items->spec.mixup.a > 0;
+}
+
 static void fill_picture(const fth_items *items, int64_t i, int64_t epoch,
                          const fth_item_rows *to) {
     const fth_image_facts *f = &items->data->image;
-    float *picture = items->picture, *changed = picture + fth_image_numbers(f);
-    fth_image_normalise(f, fth_vectors_at(items->data->images, i), picture);
-    if (items->spec.augment)
-        fth_augment_apply(items->spec.augment, epoch, i, f->channels, f->height, f->width, picture,
-                          changed);
-    fth_cut_patches(items->spec.augment ? changed : picture, f->channels, f->height, f->width,
-                    f->patch, to->numbers);
+    float *picture = take_picture(items, i, epoch, 0);
+    if (is_mixed(items)) {
+        const fth_mixed mix = fth_mixup_draw(&items->spec.mixup, epoch, i, items->n);
+        fth_mixup_apply(mix.share, take_picture(items, mix.other, epoch, 1), fth_image_numbers(f),
+                        picture);
+    }
+    fth_cut_patches(picture, f->channels, f->height, f->width, f->patch, to->numbers);
     if (items->spec.masked > 0) mask_patches(items, i, epoch, to);
+    if (items->spec.places) fill_places(items, i, epoch, to);
 }
 
-static void fill_label(const fth_items *items, int64_t i, const fth_item_rows *to) {
+static void fill_label(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
     const fth_vectors *labels = items->data->labels;
-    if (!labels) return;
+    if (!labels || items->data->places) return;
+    if (is_mixed(items)) {
+        const fth_mixed mix = fth_mixup_draw(&items->spec.mixup, epoch, i, items->n);
+        if (mix.takes_other) i = mix.other;
+    }
     if (items->data->classes)
         *to->label = *(const int32_t *)fth_vectors_at(labels, i);
     else
@@ -212,7 +270,7 @@ fth_err fth_items_fill(const fth_items *items, int64_t i, int64_t epoch, const f
     if (!items->spec.encoder)
         return items->stream ? fill_block(items, i, to->in, to->out)
                              : fill_sentence(items, i, to->src, to->in, to->out);
-    fill_label(items, i, to);
+    fill_label(items, i, epoch, to);
     if (!items->data->images) return fill_encoder_text(items, i, epoch, to);
     fill_picture(items, i, epoch, to);
     return FTH_OK;

@@ -8,7 +8,7 @@
  *
  * An encoder's items have a source alone: Sentence i: bos ids eos. Block i: bos, then its part of
  * the stream. Picture i: its patches, the class token's row before them. With masking, what is to
- * be guessed stands in `src_out`, -1 elsewhere. */
+ * be guessed stands in `src_out`, -1 elsewhere; with places the class of each patch. */
 #ifndef FTH_DATA_ITEMS_H
 #define FTH_DATA_ITEMS_H
 
@@ -19,6 +19,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/masking.h"
+#include "data/mixup.h"
 
 /* What items are made of a split. */
 typedef struct fth_item_spec {
@@ -28,8 +29,10 @@ typedef struct fth_item_spec {
     const fth_masking *masking; /* an encoder's text; NULL: nothing is masked */
     /* Pictures: */
     const fth_augment *augment; /* NULL: as they are */
+    fth_mixup mixup;            /* a 0: none */
     bool class_token;
     double masked; /* share of the patches; 0: none */
+    bool places;   /* the classes of their patches are targets, from the data's maps */
     uint64_t seed; /* chooses them */
 } fth_item_spec;
 
@@ -40,7 +43,8 @@ typedef struct fth_items {
     int64_t n;      /* items */
     int64_t stream; /* blocks: tokens of the stream; 0: sentences */
     int64_t fresh;  /* blocks: tokens with loss in each but the last */
-    float *picture; /* [2, channels, height, width] room to change one */
+    float *picture; /* [3, channels, height, width] room to change one and mix it with another */
+    uint8_t *map;   /* [height, width] likewise */
 } fth_items;
 
 /* Where an item is written. What it does not have may be NULL. */

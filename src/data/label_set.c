@@ -2,6 +2,7 @@
  * finds one by halving. */
 #include "data/label_set.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,20 +66,29 @@ static json_t *json_of(const fth_label_set *s) {
     if (s->kind == FTH_LABELS_NUMBER) return json_pack("{s:s}", "kind", "number");
     json_t *names = json_array();
     for (int32_t i = 0; i < s->n; i++) json_array_append_new(names, json_string(s->names[i]));
-    return json_pack("{s:s, s:o}", "kind", "class", "names", names);
+    const char *kind = s->kind == FTH_LABELS_PLACES ? "places" : "class";
+    return json_pack("{s:s, s:o}", "kind", kind, "names", names);
 }
 
 static fth_err bad(const char *path, const char *rule) {
     return fth_fail(FTH_BAD_INPUT, "%s: %s", path, rule);
 }
 
-static fth_err read_json(fth_label_set *s, const json_t *json, const char *path) {
+static fth_err read_kind(fth_label_set *s, const json_t *json, const char *path) {
+    static const char *const kinds[] = {[FTH_LABELS_CLASS] = "class",
+                                        [FTH_LABELS_NUMBER] = "number",
+                                        [FTH_LABELS_PLACES] = "places"};
     const char *kind = json_string_value(json_object_get(json, "kind"));
-    if (!kind || (strcmp(kind, "class") != 0 && strcmp(kind, "number") != 0))
-        return bad(path, "must have the kind \"class\" or \"number\"");
-    s->kind = kind[0] == 'c' ? FTH_LABELS_CLASS : FTH_LABELS_NUMBER;
+    for (int i = FTH_LABELS_CLASS; kind && i <= FTH_LABELS_PLACES; i++)
+        if (strcmp(kind, kinds[i]) == 0) return s->kind = (fth_label_kind)i, FTH_OK;
+    return bad(path, "must have the kind \"class\", \"places\" or \"number\"");
+}
+
+static fth_err read_json(fth_label_set *s, const json_t *json, const char *path) {
+    FTH_TRY(read_kind(s, json, path));
+    const bool named = s->kind != FTH_LABELS_NUMBER;
     const json_t *names = json_object_get(json, "names");
-    for (size_t i = 0; s->kind == FTH_LABELS_CLASS && i < json_array_size(names); i++) {
+    for (size_t i = 0; named && i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
         fth_err err = name ? fth_label_set_add(s, name) : bad(path, "names must be strings");
         if (err) {
@@ -86,7 +96,7 @@ static fth_err read_json(fth_label_set *s, const json_t *json, const char *path)
             return err;
         }
     }
-    if (s->kind == FTH_LABELS_CLASS && (s->n < 1 || (size_t)s->n != json_array_size(names))) {
+    if (named && (s->n < 1 || (size_t)s->n != json_array_size(names))) {
         fth_label_set_fini(s);
         return bad(path, "must have different names");
     }

@@ -1,4 +1,5 @@
-/* label_set.h: what labels may be: names of classes, or numbers. */
+/* label_set.h: what labels may be: names of classes, of a sample or of each of its places, or
+ * numbers. */
 #ifndef FTH_DATA_LABEL_SET_H
 #define FTH_DATA_LABEL_SET_H
 
@@ -6,7 +7,14 @@
 
 #include "base/error.h"
 
-typedef enum fth_label_kind { FTH_LABELS_NONE, FTH_LABELS_CLASS, FTH_LABELS_NUMBER } fth_label_kind;
+typedef enum fth_label_kind {
+    FTH_LABELS_NONE,
+    FTH_LABELS_CLASS,
+    FTH_LABELS_NUMBER,
+    FTH_LABELS_PLACES /* a class of every pixel */
+} fth_label_kind;
+
+enum { FTH_NO_CLASS = 255 }; /* in maps: a pixel of which nothing is said */
 
 /* Zeroed: no labels, may be freed. */
 typedef struct fth_label_set {
@@ -23,7 +31,7 @@ void fth_label_set_sort(fth_label_set *s);
 int32_t fth_label_set_find(const fth_label_set *s, const char *name);
 void fth_label_set_fini(fth_label_set *s);
 
-/* FOLDER/labels.json: {"kind": "class", "names": [...]} or {"kind": "number"}. A data set has it, and a model that was
+/* FOLDER/labels.json: {"kind": "class", "names": [...]}, the same with "places", or {"kind": "number"}. A data set has it, and a model that was
  * trained on it. Nothing is written where there are no labels, and none are read where there is no file. */
 fth_err fth_label_set_write(const fth_label_set *s, const char *folder);
 /* FTH_BAD_INPUT with the file and the rule. */

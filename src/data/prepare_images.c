@@ -2,6 +2,7 @@
 #include "data/prepare_images.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -25,6 +26,25 @@ static fth_err no_memory(void) {
     return fth_fail(FTH_NO_MEMORY, "no memory to prepare pictures");
 }
 
+/* Classes of maps are called by their numbers, from 0 to the largest. */
+static fth_err add_numbers(fth_label_set *labels, const fth_image *map) {
+    char name[16];
+    const int64_t n = (int64_t)map->height * map->width;
+    for (int64_t i = 0; i < n; i++)
+        while (map->pixels[i] != FTH_NO_CLASS && map->pixels[i] >= labels->n) {
+            snprintf(name, sizeof name, "%d", labels->n);
+            FTH_TRY(fth_label_set_add(labels, name));
+        }
+    return FTH_OK;
+}
+
+static fth_err add_label(work *w, fth_image_list *list, const char *label) {
+    const fth_image *map;
+    if (w->labels.kind == FTH_LABELS_CLASS) return fth_label_set_add(&w->labels, label);
+    FTH_TRY(fth_image_list_map(list, &map));
+    return add_numbers(&w->labels, map);
+}
+
 static fth_err collect_labels(work *w) {
     const fth_label_set *asked = &w->p->labels;
     fth_image_list *list = NULL;
@@ -32,12 +52,15 @@ static fth_err collect_labels(work *w) {
     const char *label;
     w->labels.kind = asked->kind;
     for (int32_t i = 0; i < asked->n; i++) FTH_TRY(fth_label_set_add(&w->labels, asked->names[i]));
-    if (asked->kind != FTH_LABELS_CLASS || asked->n) return FTH_OK;
+    if (asked->kind == FTH_LABELS_NONE || asked->n) return FTH_OK;
     FTH_TRY(fth_image_list_open(w->p->list[FTH_TRAIN], &list));
     fth_err err;
     while ((err = fth_image_list_next(list, 0, &image, &label)) == FTH_OK && label)
-        FTH_TRY_OR(err, fth_label_set_add(&w->labels, label), end);
-    fth_label_set_sort(&w->labels);
+        FTH_TRY_OR(err, add_label(w, list, label), end);
+    if (w->labels.kind == FTH_LABELS_CLASS) fth_label_set_sort(&w->labels);
+    if (err == FTH_OK && w->labels.kind == FTH_LABELS_PLACES && w->labels.n == 0)
+        err = fth_fail(FTH_BAD_INPUT, "%s: no map has a class, %d alone", w->p->list[FTH_TRAIN],
+                       FTH_NO_CLASS);
 end:
     fth_image_list_free(list);
     return err;
@@ -83,8 +106,34 @@ static void measure(work *w, const uint8_t *pixels) {
     w->pixels += n;
 }
 
-static fth_err put_label(const work *w, const char *label, const char *place,
+/* A map in the size of all pictures: the class of the pixel in the middle of what each covers. */
+static fth_err put_map(const work *w, fth_image_list *list, fth_vectors_writer *labels) {
+    const int32_t height = w->facts.height, width = w->facts.width;
+    const fth_image *map;
+    FTH_TRY(fth_image_list_map(list, &map));
+    uint8_t *to = malloc((size_t)height * (size_t)width);
+    if (!to) return no_memory();
+    fth_err err = FTH_OK;
+    for (int32_t y = 0; y < height && err == FTH_OK; y++)
+        for (int32_t x = 0; x < width && err == FTH_OK; x++) {
+            const int64_t row = (2 * (int64_t)y + 1) * map->height / (2 * (int64_t)height);
+            const int64_t column = (2 * (int64_t)x + 1) * map->width / (2 * (int64_t)width);
+            const uint8_t class = to[y * width + x] = map->pixels[row * map->width + column];
+            if (class != FTH_NO_CLASS && class >= w->labels.n)
+                err = fth_fail(FTH_BAD_INPUT,
+                               "%s: its map has class %d, and there are %d, counted from 0 (%d: "
+                               "none)",
+                               fth_image_list_place(list), class, w->labels.n, FTH_NO_CLASS);
+        }
+    if (err == FTH_OK) err = fth_vectors_writer_add(labels, to, 1);
+    free(to);
+    return err;
+}
+
+static fth_err put_label(const work *w, fth_image_list *list, const char *label,
                          fth_vectors_writer *labels) {
+    const char *place = fth_image_list_place(list);
+    if (w->labels.kind == FTH_LABELS_PLACES) return put_map(w, list, labels);
     const int32_t class = fth_label_set_find(&w->labels, label);
     if (class < 0)
         return fth_fail(FTH_BAD_INPUT,
@@ -115,7 +164,11 @@ static char *split_file(const work *w, int split, const char *kind) {
 static fth_err open_labels(const work *w, int split, fth_vectors_writer **out) {
     if (w->labels.kind == FTH_LABELS_NONE) return FTH_OK;
     char *path = split_file(w, split, "labels");
-    fth_err err = path ? fth_vectors_writer_new(path, FTH_VECTOR_I32, 1, 1, out) : no_memory();
+    const bool maps = w->labels.kind == FTH_LABELS_PLACES;
+    const int32_t width = maps ? w->facts.height * w->facts.width : 1;
+    fth_err err =
+        path ? fth_vectors_writer_new(path, maps ? FTH_VECTOR_U8 : FTH_VECTOR_I32, width, 1, out)
+             : no_memory();
     free(path);
     return err;
 }
@@ -130,7 +183,7 @@ static fth_err copy_list(work *w, int split, fth_image_list *list, const fth_ima
     while (err == FTH_OK && label) {
         const char *place = fth_image_list_place(list);
         FTH_TRY_OR(err, put_picture(w, split, image, place, pictures), end);
-        if (labels) FTH_TRY_OR(err, put_label(w, label, place, labels), end);
+        if (labels) FTH_TRY_OR(err, put_label(w, list, label, labels), end);
         fth_progress_update(&progress, fth_image_list_count(list), NULL);
         err = fth_image_list_next(list, 1, &image, &label);
     }

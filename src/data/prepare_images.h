@@ -16,7 +16,7 @@ typedef struct fth_prepare_images {
     int resize;            /* pictures of another size are brought to it; else refused */
     int32_t visual_tokens; /* of a codebook of patches; 0: none */
     fth_label_set
-        labels;    /* CLASS without names: those of the training list; NONE: labels are not kept */
+        labels;    /* CLASS, PLACES without names: those of the training list; NONE: not kept */
     json_t *about; /* goes into dataset.json as "options" */
     fth_log *log;
 } fth_prepare_images;

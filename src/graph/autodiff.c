@@ -15,6 +15,7 @@ typedef struct backward {
     fth_val *grad;     /* [n_values of the forward graph] */
     int32_t *asked;    /* [n_values of the forward graph] number in requests, from 1; NULL: none */
     int32_t n_forward; /* operations of the forward */
+    bool *trained;     /* [n_values of the forward graph] made of parameters that are not frozen */
     fth_val n_values;  /* and its values */
 } backward;
 
@@ -29,6 +30,12 @@ static fth_op *emit(backward *w, int32_t forward, fth_kind kind, int n_in, int n
     op->layer = f->layer;
     op->u = f->u;
     return op;
+}
+
+/* Whether a value is a parameter that is frozen, or several that all are. */
+static bool is_frozen(const backward *w, fth_val param) {
+    const fth_value *v = &w->g->value[param];
+    return fth_params_frozen(w->b->params, v->offset, v->offset + v->rows * v->width);
 }
 
 /* The gradient's range of a parameter. */
@@ -100,10 +107,27 @@ static fth_val through_activation(backward *w, int32_t i, fth_val dy, fth_act ac
     return dx;
 }
 
-/* What comes from the batch needs no gradient. */
+static bool is_trained(const backward *w, fth_val v) {
+    const fth_val base = w->g->value[v].base;
+    return w->trained[base ? base : v];
+}
+
+/* What comes from the batch, or from frozen parameters alone, needs no gradient. */
 static bool is_input(const backward *w, fth_val x) {
     const int32_t maker = w->g->value[x].producer;
-    return maker >= 0 && w->g->op[maker].kind == FTH_KIND_numbers;
+    return !is_trained(w, x) || (maker >= 0 && w->g->op[maker].kind == FTH_KIND_numbers);
+}
+
+/* dW and db of a linear map; nothing where both are frozen. */
+static void weights_backward(backward *w, int32_t i, fth_val dy) {
+    const fth_op f = w->g->op[i];
+    if (is_frozen(w, f.in[LINEAR_W]) && (!f.in[LINEAR_B] || is_frozen(w, f.in[LINEAR_B]))) return;
+    fth_op *dw = emit(w, i, FTH_KIND_linear_dw, LINEAR_DW_N_IN, LINEAR_DW_N_OUT);
+    if (!dw) return;
+    dw->in[LINEAR_DW_DY] = dy;
+    dw->in[LINEAR_DW_X] = f.in[LINEAR_X];
+    dw->out[LINEAR_DW_DW] = param_grad(w, f.in[LINEAR_W]);
+    dw->out[LINEAR_DW_DB] = param_grad(w, f.in[LINEAR_B]);
 }
 
 static void linear_backward(backward *w, int32_t i) {
@@ -114,14 +138,8 @@ static void linear_backward(backward *w, int32_t i) {
         fth_val saved = f.u.linear.act == FTH_ACT_GELU ? f.out[LINEAR_PRE] : f.out[LINEAR_Y];
         dy = through_activation(w, i, dy, f.u.linear.act, saved);
     }
-    fth_op *dw = emit(w, i, FTH_KIND_linear_dw, LINEAR_DW_N_IN, LINEAR_DW_N_OUT);
-    if (!dw) return;
-    dw->in[LINEAR_DW_DY] = dy;
-    dw->in[LINEAR_DW_X] = f.in[LINEAR_X];
-    dw->out[LINEAR_DW_DW] = param_grad(w, f.in[LINEAR_W]);
-    dw->out[LINEAR_DW_DB] = param_grad(w, f.in[LINEAR_B]);
-
     fth_val x = f.in[LINEAR_X];
+    weights_backward(w, i, dy);
     if (is_input(w, x)) return;
     fth_op *op = emit(w, i, FTH_KIND_linear_dx, LINEAR_DX_N_IN, LINEAR_DX_N_OUT);
     if (!op) return;
@@ -506,20 +524,49 @@ static bool number_asked(backward *w, const fth_grad_requests *requests, int32_t
     return w->asked != NULL;
 }
 
+/* Which values depend on a parameter that is not frozen: below them all there is nothing to train,
+ * and the backward ends. Where gradients are asked for it goes down to the embeddings. */
+static bool find_trained(backward *w) {
+    w->trained = calloc((size_t)w->n_values, sizeof *w->trained);
+    for (int32_t i = 0; w->trained && i < w->n_forward; i++) {
+        const fth_op *op = &w->g->op[i];
+        bool any = w->asked != NULL;
+        for (int k = 0; k < op->n_in && !any; k++) {
+            const fth_val v = op->in[k];
+            if (v)
+                any = w->g->value[v].storage == FTH_IN_PARAM ? !is_frozen(w, v) : is_trained(w, v);
+        }
+        for (int k = 0; k < op->n_out && any; k++) {
+            const fth_val v = op->out[k], base = w->g->value[v].base;
+            w->trained[base ? base : v] = true;
+        }
+    }
+    return w->trained != NULL;
+}
+
+/* Whether an operation has a part in the gradient. */
+static bool takes_part(const backward *w, int32_t i) {
+    const fth_op *op = &w->g->op[i];
+    for (int k = 0; k < op->n_out; k++)
+        if (op->out[k] && is_trained(w, op->out[k])) return true;
+    return false;
+}
+
 fth_err fth_backward(fth_builder *b) {
     fth_graph *g = b->graph;
     if (g->err != FTH_OK) return g->err;
     backward w = {.b = b, .g = g, .n_forward = g->n_ops, .n_values = g->n_values};
     bool requested = b->requests && b->requests->n > 0;
     w.grad = calloc((size_t)g->n_values, sizeof *w.grad);
-    if (!w.grad || (requested && !number_asked(&w, b->requests, g->n_values)))
+    if (!w.grad || (requested && !number_asked(&w, b->requests, g->n_values)) || !find_trained(&w))
         g->err = fth_fail(FTH_NO_MEMORY, "no memory for a backward graph");
     for (int32_t i = w.n_forward - 1; i >= 0 && g->err == FTH_OK; i--) {
-        one_backward(&w, i);
+        if (takes_part(&w, i)) one_backward(&w, i);
         if (requested)
             show_outputs(&w, i); /* behind it: nothing stands between a product and its join */
     }
     free(w.grad);
     free(w.asked);
+    free(w.trained);
     return g->err;
 }

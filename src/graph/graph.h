@@ -186,6 +186,7 @@ typedef struct fth_op {
         } gauge;
         struct {
             int32_t rate; /* index into fth_step.rate */
+            float share;  /* multiplies it */
             bool watched; /* all sums are wanted, not that of the gradient alone */
         } update;
     } u;

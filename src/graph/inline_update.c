@@ -34,27 +34,15 @@ static int by_begin(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The first parameter that begins at or behind an element; params->n: none. */
-static int32_t param_from(const fth_params *params, int64_t offset) {
-    int32_t low = 0, high = params->n;
-    while (low < high) {
-        const int32_t middle = (low + high) / 2;
-        if (params->param[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Whether the range is made of whole parameters with one learning rate; *role: one of theirs. */
-static bool is_whole(const pass *p, int64_t begin, int64_t end, fth_role *role) {
+/* Whether the range is made of whole parameters with one learning rate; *param: one of them. */
+static bool is_whole(const pass *p, int64_t begin, int64_t end, int32_t *param) {
     const fth_params *params = p->spec->params;
-    int32_t i = param_from(params, begin);
+    int32_t i = fth_params_from(params, begin);
     if (i == params->n || params->param[i].offset != begin) return false;
-    *role = params->param[i].role;
+    *param = i;
     while (i < params->n && begin < end && params->param[i].offset == begin) {
-        if (!p->spec->same_rate(p->spec->context, *role, params->param[i].role)) return false;
+        if (!p->spec->same_rate(p->spec->context, &params->param[*param], &params->param[i]))
+            return false;
         begin += fth_param_size(&params->param[i++]);
     }
     return begin == end;
@@ -71,7 +59,7 @@ static void find_candidates(pass *p) {
                        .maker = i,
                        .last = i};
         c.refused =
-            v->storage != FTH_IN_GRAD || !is_whole(p, c.range.begin, c.range.end, &c.range.role);
+            v->storage != FTH_IN_GRAD || !is_whole(p, c.range.begin, c.range.end, &c.range.param);
         p->found[p->n++] = c;
     }
     qsort(p->found, (size_t)p->n, sizeof *p->found, by_begin);
@@ -185,7 +173,9 @@ static fth_err add_update(pass *p, int32_t k, fth_val sums) {
     const fth_op *maker = &g->op[c->maker];
     op->backward = true;
     op->stack = maker->stack, op->sub = maker->sub, op->layer = maker->layer;
-    op->u.update.rate = (int32_t)c->range.role;
+    const fth_param *param = &p->spec->params->param[c->range.param];
+    op->u.update.rate = (int32_t)param->role;
+    op->u.update.share = param->share;
     op->u.update.watched = p->spec->watched;
     op->in[UPDATE_GRAD] = c->grad;
     op->in[UPDATE_LOSS] = p->spec->loss;

@@ -10,7 +10,7 @@
 
 typedef struct fth_inline_range {
     int64_t begin, end; /* elements of the parameters */
-    fth_role role;      /* whose learning rate it has */
+    int32_t param;      /* whose learning rate it has */
     int64_t saved;      /* elements that gradients behind it need not leave room for */
 } fth_inline_range;
 
@@ -23,8 +23,8 @@ typedef struct fth_inline_updates {
 typedef struct fth_inline_spec {
     const fth_params *params;
     fth_val loss; /* of xent */
-    /* Do two roles always have the same learning rate? */
-    bool (*same_rate)(const void *context, fth_role a, fth_role b);
+    /* Do two parameters always have the same learning rate? */
+    bool (*same_rate)(const void *context, const fth_param *a, const fth_param *b);
     const void *context;
     bool watched;     /* see fth_op.u.update */
     int64_t together; /* elements: so many are updated one right after the other (backend.h) */

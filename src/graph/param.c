@@ -76,10 +76,31 @@ fth_err fth_params_declare(fth_params *p, const fth_param *wanted, int32_t *inde
     if (!wanted->adjacent)
         p->size = (p->size + FTH_PARAM_ALIGNMENT - 1) / FTH_PARAM_ALIGNMENT * FTH_PARAM_ALIGNMENT;
     param->offset = p->size;
+    param->share = 1;
     p->size += fth_param_size(param);
     *slot_of(p, param->name) = p->n;
     *index = p->n++;
     return FTH_OK;
+}
+
+int32_t fth_params_from(const fth_params *p, int64_t offset) {
+    int32_t low = 0, high = p->n;
+    while (low < high) {
+        const int32_t middle = (low + high) / 2;
+        if (p->param[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool fth_params_frozen(const fth_params *p, int64_t begin, int64_t end) {
+    int32_t i = fth_params_from(p, begin);
+    if (i == p->n || p->param[i].offset != begin) return false;
+    for (; i < p->n && p->param[i].offset < end; i++)
+        if (p->param[i].share > 0) return false;
+    return true;
 }
 
 int64_t fth_params_count(const fth_params *p) {

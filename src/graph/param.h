@@ -78,6 +78,8 @@ typedef struct fth_param {
     bool adjacent;  /* lies right behind the parameter before it (q, k, v) */
     int64_t offset; /* first element in the arena */
     fth_init init;
+    float share; /* multiplies its learning rate: 1, or what was asked for (run/rates.h); 0: it is
+                    frozen, and gets no gradient */
 } fth_param;
 
 typedef struct fth_params {
@@ -122,6 +124,12 @@ static inline bool fth_role_is_matrix(fth_role role) {
 static inline bool fth_role_is_branch(fth_role role) {
     return role >= FTH_ROLE_Q && role <= FTH_ROLE_FC2_BIAS;
 }
+
+/* The first parameter that begins at or behind an element of the arena; p->n: none. */
+int32_t fth_params_from(const fth_params *p, int64_t offset);
+
+/* Whether elements [begin, end) belong to frozen parameters alone. */
+bool fth_params_frozen(const fth_params *p, int64_t begin, int64_t end);
 
 /* Number of real elements, paddings left out. */
 int64_t fth_params_count(const fth_params *p);

@@ -24,7 +24,7 @@ void fth_image_fini(fth_image *image) {
     *image = (fth_image){0};
 }
 
-fth_err fth_image_read(const char *path, fth_image *out) {
+static fth_err read_file(const char *path, bool numbers, fth_image *out) {
     static const uint8_t png[] = {0x89, 'P', 'N', 'G'}, jpeg[] = {0xff, 0xd8, 0xff};
     char *data = NULL;
     size_t size = 0;
@@ -33,7 +33,9 @@ fth_err fth_image_read(const char *path, fth_image *out) {
     const uint8_t *bytes = (const uint8_t *)data;
     fth_err err;
     if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0)
-        err = fth_image_read_png(path, bytes, size, out);
+        err = fth_image_read_png(path, bytes, size, numbers, out);
+    else if (numbers)
+        err = fth_fail(FTH_BAD_INPUT, "%s: a label map must be PNG", path);
     else if (size >= sizeof jpeg && memcmp(bytes, jpeg, sizeof jpeg) == 0)
         err = fth_image_read_jpeg(path, bytes, size, out);
     else
@@ -41,6 +43,14 @@ fth_err fth_image_read(const char *path, fth_image *out) {
     free(data);
     if (err) fth_image_fini(out);
     return err;
+}
+
+fth_err fth_image_read(const char *path, fth_image *out) {
+    return read_file(path, false, out);
+}
+
+fth_err fth_image_read_numbers(const char *path, fth_image *out) {
+    return read_file(path, true, out);
 }
 
 /* How much of pixel i lies between two places. */

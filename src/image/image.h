@@ -2,6 +2,7 @@
 #ifndef FTH_IMAGE_IMAGE_H
 #define FTH_IMAGE_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,13 @@ typedef struct fth_image {
 fth_err fth_image_read(const char *path, fth_image *out);
 void fth_image_fini(fth_image *image);
 
+/* Reads a PNG file whose pixels are numbers, as label maps have them: grey values as they are
+ * stored, or places of a palette. FTH_BAD_INPUT: colours, or what fth_image_read refuses. */
+fth_err fth_image_read_numbers(const char *path, fth_image *out);
+
+/* Writes a PNG file. Numbers (1 channel) get a palette in which each has a colour of its own. */
+fth_err fth_image_write(const char *path, const fth_image *image);
+
 /* A picture of height x width, each pixel the mean of what it covers. */
 fth_err fth_image_resize(const fth_image *from, int32_t height, int32_t width, fth_image *out);
 
@@ -29,8 +37,9 @@ fth_err fth_image_resize(const fth_image *from, int32_t height, int32_t width, f
 fth_err fth_image_init(fth_image *image, const char *path, int64_t channels, int64_t height,
                        int64_t width);
 
-/* png.c, jpeg.c: the formats, from memory. */
-fth_err fth_image_read_png(const char *path, const uint8_t *data, size_t size, fth_image *out);
+/* png.c, jpeg.c: the formats, from memory. numbers: pixels as fth_image_read_numbers wants them. */
+fth_err fth_image_read_png(const char *path, const uint8_t *data, size_t size, bool numbers,
+                           fth_image *out);
 fth_err fth_image_read_jpeg(const char *path, const uint8_t *data, size_t size, fth_image *out);
 
 /* cifar.c: records of a label byte and 3 x 32 x 32 bytes, without a header. */

@@ -8,6 +8,7 @@
 #include "data/folder.h"
 #include "data/shuffle.h"
 #include "head/head.h"
+#include "probe/set_encoder.h"
 #include "store/safetensors.h"
 #include "train/fits.h"
 #include "train/trainer.h"
@@ -123,11 +124,13 @@ static fth_err choose(const fth_dataset *data, const fth_config *c, const fth_pr
     for (int64_t i = 0; i < data->sentences && n < draw->sentences; i++) {
         int64_t number = (int64_t)fth_shuffle_at(&order, (uint64_t)i);
         bool fits = true;
+        const int64_t ends = c->arch == FTH_ENC ? 2 : 1; /* eos; an encoder's bos too */
         for (int side = c->arch == FTH_ENCDEC ? 0 : data->n_sides - 1; side < data->n_sides;
              side++) {
+            if (data->images) continue; /* all of one size */
             int64_t length = fth_dataset_length(data, side, number);
             if (length < 0) return fth_dataset_damaged(data, side, number);
-            fits = fits && length + 1 <= c->max_positions;
+            fits = fits && length + ends <= c->max_positions;
         }
         if (fits) chosen[n++] = number;
     }
@@ -200,12 +203,14 @@ fth_err fth_probe_set_draw(const fth_probe_draw *draw, const fth_config *c, cons
                                     (long long)draw->sentences);
     if (err == FTH_OK) err = fth_folder_open(&folder, draw->data);
     if (err == FTH_OK) err = fth_folder_split(&folder, draw->split, &data);
-    if (err == FTH_OK && c->arch == FTH_ENC)
-        err = fth_fail(FTH_USAGE, "--data %s: an enc model is probed with --batch", draw->data);
     if (err == FTH_OK) err = fth_fits(c, draw->model, &folder, data);
     if (err == FTH_OK) err = choose(data, c, draw, chosen);
-    if (err == FTH_OK) err = fill_matrices(data, c, chosen, &m);
-    if (err == FTH_OK) err = write_matrices(&m, c, path);
+    if (err == FTH_OK && c->arch == FTH_ENC) {
+        err = fth_probe_set_encoder(&folder, data, c, chosen, m.n, draw->seed, path);
+    } else if (err == FTH_OK) {
+        err = fill_matrices(data, c, chosen, &m);
+        if (err == FTH_OK) err = write_matrices(&m, c, path);
+    }
     free(m.src);
     free(m.tgt_in);
     free(m.tgt_out);

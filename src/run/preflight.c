@@ -49,7 +49,8 @@ static double mean_distance(const double *a, const double *b, int64_t rows, int6
 }
 
 /* Smallest over largest of a stack's layers, each the root of the sum of squares of a quantity over
- * its sub-layers; norms [layers]: where they go, NULL: nowhere. Newest row. */
+ * its sub-layers; frozen layers have none. norms [layers]: where they go, NULL: nowhere. Newest
+ * row. */
 static double carried_in(const fth_flight *f, fth_stack stack, fth_quantity q, double *norms) {
     const fth_config *c = &f->model.config;
     int32_t layers = fth_stack_layers(c, stack);
@@ -65,7 +66,7 @@ static double carried_in(const fth_flight *f, fth_stack stack, fth_quantity q, d
         least = fmin(least, sqrt(square));
         most = fmax(most, sqrt(square));
     }
-    return layers ? least / most : NAN;
+    return isinf(least) ? NAN : least / most;
 }
 
 static double dead_share(const fth_flight *f) {

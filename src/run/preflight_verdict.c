@@ -140,15 +140,15 @@ void fth_preflight_judge(fth_preflight *p) {
 
 /* ---- JSON ---- */
 
-static json_t *numbers(const double *x, int32_t n) {
-    json_t *list = json_array();
-    for (int32_t i = 0; i < n; i++) json_array_append_new(list, fth_json_number(x[i]));
-    return list;
-}
-
 /* A number that is not there is null. */
 static json_t *known(double x) {
     return isnan(x) ? json_null() : fth_json_number(x);
+}
+
+static json_t *numbers(const double *x, int32_t n) {
+    json_t *list = json_array();
+    for (int32_t i = 0; i < n; i++) json_array_append_new(list, known(x[i]));
+    return list;
 }
 
 static json_t *dash_json(const fth_dash *d) {

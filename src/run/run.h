@@ -8,6 +8,7 @@
 #include "data/batcher.h"
 #include "data/folder.h"
 #include "data/masking.h"
+#include "run/rates.h"
 #include "run/scorer.h"
 #include "train/trainer.h"
 
@@ -20,6 +21,7 @@ typedef struct fth_encoder_data {
     int32_t crop;
     bool flip;
     double erase;
+    double mixup;
 } fth_encoder_data;
 
 /* Everything that a run is told. */
@@ -33,6 +35,7 @@ typedef struct fth_run_spec {
     const char *restore_file; /* "" or a model folder whose weights the run starts from */
     const char *init_from;    /* "" or one of another task, of which it takes what fits */
     fth_recipe recipe;
+    fth_rates rates; /* which parameters learn more slowly, or not at all */
     int64_t max_tokens, update_freq;
     int64_t max_update, max_epoch, patience; /* 0: no limit, but for max_update */
     int64_t save_interval, validate_interval, keep_last, log_interval;

@@ -4,10 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "text/tokenizer.h"
+#include "data/folder_masking.h"
 
 static fth_head_id head_of_data(const fth_dataset *d) {
-    return !d->labels ? FTH_HEAD_MASKED_TOKEN : d->classes ? FTH_HEAD_CLASS : FTH_HEAD_REGRESSION;
+    return !d->labels   ? FTH_HEAD_MASKED_TOKEN
+           : d->places  ? FTH_HEAD_TOKEN_CLASS
+           : d->classes ? FTH_HEAD_CLASS
+                        : FTH_HEAD_REGRESSION;
 }
 
 static fth_err refuse(const fth_run_spec *spec, const fth_config *c, const char *why) {
@@ -18,6 +21,8 @@ static fth_err refuse(const fth_run_spec *spec, const fth_config *c, const char 
 static fth_err check_head(const fth_run_spec *spec, const fth_dataset *d, const fth_config *c) {
     switch (c->head) {
     case FTH_HEAD_CLASS:
+        if (d->labels && d->places)
+            return refuse(spec, c, "has classes of pixels; use --head token-class");
         if (d->labels && d->classes) return FTH_OK;
         return refuse(spec, c,
                       d->labels ? "has numbers as labels; use --head regression"
@@ -30,6 +35,9 @@ static fth_err check_head(const fth_run_spec *spec, const fth_dataset *d, const 
     case FTH_HEAD_MASKED_TOKEN:
         if (!d->images || d->codebook.k) return FTH_OK;
         return refuse(spec, c, "has no codebook; fathom prepare --visual-tokens makes one");
+    case FTH_HEAD_TOKEN_CLASS:
+        if (d->places) return FTH_OK;
+        return refuse(spec, c, "has no classes of pixels; fathom prepare --label-maps keeps them");
     default: return refuse(spec, c, "cannot train it; use masked-token, class or regression");
     }
 }
@@ -50,7 +58,8 @@ fth_err fth_run_encoder_config(const fth_run_spec *spec, const fth_dataset *data
                         "%s: has pairs, --arch enc reads one text; use --arch encdec", spec->data);
     if (!spec->head_given) c->head = head_of_data(data);
     FTH_TRY(check_head(spec, data, c));
-    c->classes = c->head == FTH_HEAD_CLASS ? data->classes : 0;
+    const bool classes = c->head == FTH_HEAD_CLASS || c->head == FTH_HEAD_TOKEN_CLASS;
+    c->classes = classes ? data->classes : 0;
     c->src_vocab = data->images ? 0 : data->side[0].vocab;
     c->tgt_vocab = 0;
     if (data->images) take_pictures(data, c);
@@ -62,25 +71,12 @@ fth_err fth_run_encoder_config(const fth_run_spec *spec, const fth_dataset *data
 
 static fth_err init_masking(fth_run_items *items, const fth_run_spec *spec,
                             const fth_folder *folder, const fth_dataset *data) {
-    fth_tokenizer *t = NULL;
-    FTH_TRY(fth_folder_tokenizer(folder, 0, &t));
     items->masking = (fth_masking){.share = spec->encoder.mask_prob,
                                    .keep = spec->encoder.mask_keep,
                                    .random = spec->encoder.mask_random,
                                    .unit = spec->encoder.mask_unit,
-                                   .seed = spec->recipe.seed,
-                                   .mask = fth_tokenizer_id(t, FTH_MASK_PIECE),
-                                   .vocab = data->side[0].vocab,
-                                   .special = data->side[0].special};
-    fth_err err = fth_word_starts(t, &items->word_start);
-    items->masking.word_start = items->word_start;
-    fth_tokenizer_free(t);
-    if (err == FTH_OK && items->masking.mask < 0)
-        err = fth_fail(FTH_USAGE,
-                       "--head masked-token: the tokenizer of %s has no piece " FTH_MASK_PIECE
-                       "; fathom prepare --mask makes one that has",
-                       folder->path);
-    return err;
+                                   .seed = spec->recipe.seed};
+    return fth_folder_masking(folder, data, &items->masking, &items->word_start);
 }
 
 fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const fth_folder *folder,
@@ -93,11 +89,18 @@ fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const
     if (data->images) {
         items->train.class_token = fth_config_has_cls(c);
         if (c->head == FTH_HEAD_MASKED_TOKEN) items->train.masked = e->mask_patches;
+        items->train.places = c->head == FTH_HEAD_TOKEN_CLASS;
     } else if (c->head == FTH_HEAD_MASKED_TOKEN) {
         FTH_TRY(init_masking(items, spec, folder, data));
         items->train.masking = &items->masking;
     }
     items->valid = items->train;
+    if (e->mixup > 0) {
+        if (!data->images || c->head != FTH_HEAD_CLASS)
+            return fth_fail(FTH_USAGE, "--mixup %g: is for classes of pictures (--head class)",
+                            e->mixup);
+        items->train.mixup = (fth_mixup){e->mixup, spec->recipe.seed};
+    }
     items->augment = (fth_augment){e->crop, e->flip, e->erase, spec->recipe.seed};
     if (data->images && (e->crop || e->flip || e->erase > 0))
         items->train.augment = &items->augment;

@@ -35,6 +35,11 @@ static fth_err open_model(fth_running *r) {
     if (trained && !r->spec->reset_schedule && method && method->settle) method->settle(&config);
     FTH_TRY(fth_run_size_check(r->spec, r->device, &config));
     FTH_TRY(fth_model_init(&r->model, &config));
+    fth_str said = {0};
+    fth_err err = fth_rates_set(&r->spec->rates, &r->model, &said);
+    if (err == FTH_OK && said.length) fth_log_info(r->log, "%s", said.text);
+    fth_str_fini(&said);
+    FTH_TRY(err);
     FTH_TRY(fth_run_items_init(&r->items, r->spec, &r->folder, r->train, &r->model.config));
     return fth_run_batcher(r->spec, r->train, &r->items.train, &r->batcher);
 }

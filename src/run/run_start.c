@@ -68,16 +68,19 @@ static fth_err profile(fth_running *r) {
 /* Weights of a model of another task. */
 static fth_err init_from(fth_running *r) {
     const char *folder = r->spec->init_from;
-    fth_str said = {0};
+    fth_str said = {0}, doubt = {0};
     float *flat = malloc(sizeof *flat * (size_t)r->model.params.size);
-    if (fth_folder_check_model(&r->folder, folder) != FTH_OK)
-        fth_running_warn(r, fth_error_message());
-    fth_err err = flat ? fth_init_from(folder, &r->model, r->spec->recipe.seed, flat, &said)
+    const bool same_words = fth_folder_check_model(&r->folder, folder) == FTH_OK;
+    if (!same_words) fth_running_warn(r, fth_error_message());
+    fth_err err = flat ? fth_init_from(folder, &r->model, r->spec->recipe.seed, same_words, flat,
+                                       &said, &doubt)
                        : fth_no_memory("a run");
     if (err == FTH_OK) err = fth_arenas_load(r->device, &r->trainer.arenas, flat);
+    if (err == FTH_OK && doubt.length) fth_running_warn(r, doubt.text);
     if (err == FTH_OK) fth_log_info(r->log, "%s", said.text);
     free(flat);
     fth_str_fini(&said);
+    fth_str_fini(&doubt);
     return err;
 }
 

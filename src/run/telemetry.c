@@ -27,12 +27,12 @@ struct fth_telemetry {
     /* The board: COLUMNS for each sub-layer, then two for the encoder's positions. */
     fth_val board;
     int32_t columns;
-    double *newest, *sums; /* [columns] of the last micro-batch, of the update */
-    double rows[2];        /* by fth_side: rows of the update */
-    fth_adam_range *range; /* [n_ranges] */
-    fth_role *range_role;  /* [n_ranges] */
-    int32_t *range_sub;    /* [n_ranges] its sub-layer, n_sub: none */
-    double *range_sums;    /* [n_ranges, FTH_RANGE_SUMS] */
+    double *newest, *sums;         /* [columns] of the last micro-batch, of the update */
+    double rows[2];                /* by fth_side: rows of the update */
+    fth_adam_range *range;         /* [n_ranges] */
+    const fth_param **range_param; /* [n_ranges] whose they are */
+    int32_t *range_sub;            /* [n_ranges] its sub-layer, n_sub: none */
+    double *range_sums;            /* [n_ranges, FTH_RANGE_SUMS] */
     int32_t n_ranges;
     double *sub_sums; /* [n_sub + 1, FTH_RANGE_SUMS] */
     float *numbers;   /* [FTH_TELEMETRY_ROWS + 1, FTH_N_QUANTITIES, n_sub], the first row last */
@@ -185,10 +185,10 @@ static fth_err make_ranges(fth_telemetry *w) {
         n += (fth_param_size(&params->param[i]) + RANGE_ELEMENTS - 1) / RANGE_ELEMENTS;
     n += 1; /* a model has parameters; said for the analyser */
     w->range = calloc((size_t)n, sizeof *w->range);
-    w->range_role = calloc((size_t)n, sizeof *w->range_role);
+    w->range_param = calloc((size_t)n, sizeof *w->range_param);
     w->range_sub = calloc((size_t)n, sizeof *w->range_sub);
     w->range_sums = calloc((size_t)n * FTH_RANGE_SUMS, sizeof *w->range_sums);
-    if (!w->range || !w->range_role || !w->range_sub || !w->range_sums)
+    if (!w->range || !w->range_param || !w->range_sub || !w->range_sums)
         return fth_fail(FTH_NO_MEMORY, "no memory for telemetry");
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
@@ -203,10 +203,10 @@ static fth_err make_ranges(fth_telemetry *w) {
         for (; grad >= 0 && at < end; at += RANGE_ELEMENTS, grad += RANGE_ELEMENTS) {
             int64_t stop = at + RANGE_ELEMENTS < end ? at + RANGE_ELEMENTS : end;
             w->range[w->n_ranges] = (fth_adam_range){at, stop, grad, 1};
-            w->range_role[w->n_ranges] = p->role;
+            w->range_param[w->n_ranges] = p;
             w->range_sub[w->n_ranges++] = sub_of(w, p);
         }
-        if (sub_of(w, p) == w->n_sub) continue;
+        if (sub_of(w, p) == w->n_sub || p->share == 0) continue;
         mark(w, FTH_Q_GRAD_NORM, sub_of(w, p));
         mark(w, FTH_Q_PARAM_NORM, sub_of(w, p));
         mark(w, FTH_Q_UPDATE_RATIO, sub_of(w, p));
@@ -237,8 +237,8 @@ static fth_err sum_parameters(fth_telemetry *w, int64_t update, const fth_update
     const fth_method_state *m = &w->trainer->model->method;
     fth_adam adam = fth_trainer_adam(w->trainer, update, u);
     if (!u->finite) adam.lr = 0; /* nothing was applied */
-    for (int32_t i = 0; i < w->n_ranges && m->method->lr_scale; i++)
-        w->range[i].lr_scale = (float)m->method->lr_scale(m, w->range_role[i], update);
+    for (int32_t i = 0; i < w->n_ranges; i++)
+        w->range[i].lr_scale = fth_rate_of(m, w->range_param[i], update);
     adam.range = w->range;
     adam.n_ranges = w->n_ranges;
     fth_device *dev = w->trainer->device;
@@ -368,7 +368,7 @@ void fth_telemetry_free(fth_telemetry *w) {
     free(w->newest);
     free(w->sums);
     free(w->range);
-    free(w->range_role);
+    free(w->range_param);
     free(w->range_sub);
     free(w->range_sums);
     free(w->sub_sums);

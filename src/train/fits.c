@@ -18,7 +18,12 @@ static fth_err fits_encoder(const fth_config *c, const char *model, const fth_fo
             "%s: has pictures of %d x %d x %d in patches of %d, the model of %d x %d x %d in %d",
             path, data->image.channels, data->image.height, data->image.width, data->image.patch,
             c->channels, c->image_size[0], c->image_size[1], c->patch);
-    if (c->head == FTH_HEAD_CLASS && (!data->labels || data->classes != c->classes))
+    if (data->places != (c->head == FTH_HEAD_TOKEN_CLASS) && c->head != FTH_HEAD_MASKED_TOKEN)
+        return fth_fail(FTH_BAD_INPUT, "%s: has %s, the model's head is %s", path,
+                        data->places ? "classes of pixels" : "no classes of pixels",
+                        fth_head_name(c->head));
+    if ((c->head == FTH_HEAD_CLASS || c->head == FTH_HEAD_TOKEN_CLASS) &&
+        (!data->labels || data->classes != c->classes))
         return fth_fail(FTH_BAD_INPUT, "%s: has %d classes, the model has %d", path,
                         data->labels ? data->classes : 0, c->classes);
     if (c->head == FTH_HEAD_REGRESSION && (!data->labels || data->classes))

@@ -13,8 +13,16 @@ int32_t fth_predictor_outputs(const fth_predictor *p) {
     return c->head == FTH_HEAD_REGRESSION ? 1 : c->classes;
 }
 
-static bool says_samples(const fth_config *c) {
-    return c->arch == FTH_ENC && fth_head_rows(c) == FTH_ROWS_SENTENCES;
+static bool says_places(const fth_config *c) {
+    return c->arch == FTH_ENC && c->front == FTH_FRONT_IMAGE && c->head == FTH_HEAD_TOKEN_CLASS;
+}
+
+bool fth_predictor_of_places(const fth_predictor *p) {
+    return says_places(&p->model->config);
+}
+
+static bool answers(const fth_config *c) {
+    return says_places(c) || (c->arch == FTH_ENC && fth_head_rows(c) == FTH_ROWS_SENTENCES);
 }
 
 static fth_err make_room(fth_predictor *p, int32_t width) {
@@ -31,10 +39,10 @@ fth_err fth_predictor_init(fth_predictor *p, const fth_model *model, fth_device 
                            const fth_arenas *arenas, int32_t max_rows) {
     const fth_config *c = &model->config;
     *p = (fth_predictor){.model = model, .max_rows = max_rows};
-    if (!says_samples(c))
+    if (!answers(c))
         return fth_fail(FTH_USAGE,
                         "an %s model with head %s: predict is for encoders with head class or "
-                        "regression",
+                        "regression, and of pictures token-class",
                         fth_arch_name(c->arch), fth_head_name(c->head));
     fth_graph graph;
     const fth_graph_spec what = {.logits = true};
@@ -100,16 +108,18 @@ fth_err fth_predictor_run(fth_predictor *p, double *out) {
     fth_step step = {.update = (uint32_t)c->step};
     fth_method_step(&p->model->method, c->step, step.slots);
     if (p->n == 0) return FTH_OK;
-    FTH_TRY(fth_batch_store_rows(&p->store, FTH_SRC, p->n, p->offsets, p->numbers ? NULL : p->ids,
-                                 c->src_vocab, NULL, fth_config_output_vocab(c)));
-    if (p->numbers)
-        FTH_TRY(fth_batch_store_pictures(&p->store, p->n, fth_config_patches(c), fth_front_width(c),
-                                         p->numbers, NULL));
-    int32_t *none = calloc((size_t)p->n, sizeof *none);
+    int32_t *none = calloc((size_t)p->rows, sizeof *none); /* targets, for a loss nobody reads */
     float *nothing = calloc((size_t)p->n, sizeof *nothing);
     fth_err err = none && nothing ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for labels");
-    const bool values = fth_head_targets(c) == FTH_TARGET_VALUE;
     if (err == FTH_OK)
+        err = fth_batch_store_rows(&p->store, FTH_SRC, p->n, p->offsets, p->numbers ? NULL : p->ids,
+                                   c->src_vocab, says_places(c) ? none : NULL,
+                                   fth_config_output_vocab(c));
+    if (err == FTH_OK && p->numbers)
+        err = fth_batch_store_pictures(&p->store, p->n, fth_config_patches(c), fth_front_width(c),
+                                       p->numbers, NULL);
+    const bool values = fth_head_targets(c) == FTH_TARGET_VALUE;
+    if (err == FTH_OK && !says_places(c))
         fth_batch_store_labels(&p->store, values ? NULL : none, values ? nothing : NULL);
     if (err == FTH_OK) err = fth_program_run(p->program, &p->store.batch, &step);
     if (err == FTH_OK) err = fth_program_read(p->program, p->outputs.logits, out);

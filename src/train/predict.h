@@ -1,4 +1,5 @@
-/* predict.h: what a trained encoder says of sentences and pictures: a class or a number of each. */
+/* predict.h: what a trained encoder says of sentences and pictures: a class or a number of each, or
+ * a class of every patch of a picture. */
 #ifndef FTH_TRAIN_PREDICT_H
 #define FTH_TRAIN_PREDICT_H
 
@@ -21,7 +22,7 @@ typedef struct fth_predictor {
     float *numbers;         /* [max_rows, numbers of a patch]; NULL: text */
 } fth_predictor;
 
-/* FTH_USAGE where the model's head says nothing of whole samples. */
+/* FTH_USAGE where the model's head has no answers of this kind. */
 fth_err fth_predictor_init(fth_predictor *p, const fth_model *model, fth_device *dev,
                            const fth_arenas *arenas, int32_t max_rows);
 void fth_predictor_fini(fth_predictor *p);
@@ -33,7 +34,12 @@ fth_err fth_predictor_add_text(fth_predictor *p, const int32_t *ids, int64_t n, 
 /* Adds a picture: its patches [patches, numbers of a patch]. */
 fth_err fth_predictor_add_patches(fth_predictor *p, const float *patches, bool *full);
 
-/* What is said of the samples added: out [n, outputs], logits of classes or numbers. Then it is empty again. */
+/* Whether patches are what something is said of. */
+bool fth_predictor_of_places(const fth_predictor *p);
+
+/* What is said of the samples added: out [n, outputs], logits of classes or numbers; of places
+ * [rows of the batch, outputs], a picture's class token before its patches. Then it is empty
+ * again. */
 fth_err fth_predictor_run(fth_predictor *p, double *out);
 
 /* Numbers that are said of a sample. */

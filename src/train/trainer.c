@@ -25,21 +25,31 @@ void fth_capacities(const fth_trainer_spec *spec, int64_t capacity[FTH_N_EXTENTS
 /* ---- runs of parameters that share a learning rate ---- */
 
 /* Decided by what the method says of the first update, where schedules differ most. */
-bool fth_same_rate(const fth_method_state *m, fth_role a, fth_role b) {
-    return !m->method->lr_scale || m->method->lr_scale(m, a, 1) == m->method->lr_scale(m, b, 1);
+bool fth_same_rate(const fth_method_state *m, const fth_param *a, const fth_param *b) {
+    return a->share == b->share && (!m->method->lr_scale || m->method->lr_scale(m, a->role, 1) ==
+                                                                m->method->lr_scale(m, b->role, 1));
+}
+
+/* The method's factor alone, in the precision of the product with the parameter's share. */
+static float role_rate(const fth_method_state *m, fth_role role, int64_t update) {
+    return m->method->lr_scale ? (float)m->method->lr_scale(m, role, update) : 1;
+}
+
+float fth_rate_of(const fth_method_state *m, const fth_param *p, int64_t update) {
+    return role_rate(m, p->role, update) * p->share;
 }
 
 static fth_err make_ranges(fth_trainer *t) {
     const fth_params *params = &t->model->params;
     t->range = calloc((size_t)params->n + 1, sizeof *t->range);
-    t->range_role = calloc((size_t)params->n + 1, sizeof *t->range_role);
-    if (!t->range || !t->range_role) return fth_fail(FTH_NO_MEMORY, "no memory for a trainer");
+    t->range_param = calloc((size_t)params->n + 1, sizeof *t->range_param);
+    if (!t->range || !t->range_param) return fth_fail(FTH_NO_MEMORY, "no memory for a trainer");
     for (int32_t i = 0; i < params->n; i++) {
         const fth_param *p = &params->param[i];
         int64_t end = i + 1 < params->n ? params->param[i + 1].offset : params->size;
         int64_t grad = fth_inline_updates_grad(&t->inline_updates, p->offset);
         int64_t begin = p->offset;
-        if (grad < 0) continue;
+        if (grad < 0 || p->share == 0) continue;
         if (t->exchange) { /* never early */
             begin = (begin > t->own.begin ? begin : t->own.begin) - t->own.begin;
             end = (end < t->own.end ? end : t->own.end) - t->own.begin;
@@ -48,12 +58,12 @@ static fth_err make_ranges(fth_trainer *t) {
         }
         fth_adam_range *last = t->n_ranges ? &t->range[t->n_ranges - 1] : NULL;
         if (last && last->end == begin && last->grad + (last->end - last->begin) == grad &&
-            fth_same_rate(&t->model->method, t->range_role[t->n_ranges - 1], p->role)) {
+            fth_same_rate(&t->model->method, t->range_param[t->n_ranges - 1], p)) {
             last->end = end;
             continue;
         }
         t->range[t->n_ranges] = (fth_adam_range){begin, end, grad, 1};
-        t->range_role[t->n_ranges++] = p->role;
+        t->range_param[t->n_ranges++] = p;
     }
     return FTH_OK;
 }
@@ -64,7 +74,7 @@ bool fth_can_update_inline(const fth_recipe *recipe, int64_t batches, int ranks)
     return batches == 1 && ranks == 1 && !(recipe->clip > 0);
 }
 
-static bool same_rate(const void *method, fth_role a, fth_role b) {
+static bool same_rate(const void *method, const fth_param *a, const fth_param *b) {
     return fth_same_rate(method, a, b);
 }
 
@@ -193,7 +203,7 @@ void fth_trainer_fini(fth_trainer *t) {
     fth_inline_updates_fini(&t->inline_updates);
     free(t->inline_sums);
     free(t->range);
-    free(t->range_role);
+    free(t->range_param);
     *t = (fth_trainer){0};
 }
 
@@ -235,9 +245,7 @@ static fth_step step_of(const fth_trainer *t, int64_t update, const fth_update *
     if (!t->updates_inline) return step;
     step.adam = fth_trainer_adam(t, update, u);
     for (int role = 0; role < FTH_STEP_RATES; role++)
-        step.rate[role] = m->method->lr_scale && role <= (int)FTH_ROLE_EXTRA
-                              ? (float)m->method->lr_scale(m, (fth_role)role, update)
-                              : 1;
+        step.rate[role] = role <= (int)FTH_ROLE_EXTRA ? role_rate(m, (fth_role)role, update) : 1;
     return step;
 }
 
@@ -257,6 +265,26 @@ static fth_err measure_gradient(fth_trainer *t, fth_program *program, const fth_
     return FTH_OK;
 }
 
+/* Frozen vectors and embeddings get gradients like others, from operations that make several; the
+ * gradient of an update has 0 there. */
+static fth_err forget_frozen(const fth_trainer *t) {
+    const fth_params *params = &t->model->params;
+    const int64_t each = (int64_t)fth_dtype_size(t->device->full);
+    for (int32_t i = 0; i < params->n; i++) {
+        const fth_param *p = &params->param[i];
+        if (p->share > 0) continue;
+        const int64_t begin = fth_inline_updates_grad(&t->inline_updates, p->offset);
+        int64_t end = begin + fth_param_size(p);
+        for (; i + 1 < params->n && params->param[i + 1].share == 0; i++) {
+            p = &params->param[i + 1];
+            end = fth_inline_updates_grad(&t->inline_updates, p->offset) + fth_param_size(p);
+        }
+        FTH_TRY(t->device->backend->zero(t->device, (char *)t->arenas.grad + begin * each,
+                                         (end - begin) * each));
+    }
+    return FTH_OK;
+}
+
 fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step *step, bool fresh,
                           double sums[2]) {
     const fth_stand_in *w = t->watcher;
@@ -265,6 +293,7 @@ fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step
         FTH_TRY(t->device->backend->zero(
             t->device, t->arenas.grad, t->arenas.grads * (int64_t)fth_dtype_size(t->device->full)));
     FTH_TRY(fth_program_run(program, batch, step));
+    FTH_TRY(forget_frozen(t));
     FTH_TRY(fth_program_read(program, w ? w->outputs->loss : t->outputs.loss, sums));
     return w ? w->ran(w->context, batch) : FTH_OK;
 }
@@ -341,8 +370,8 @@ static fth_err spread_weights(fth_trainer *t, int64_t update) {
 
 static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
     const fth_method_state *m = &t->model->method;
-    for (int32_t i = 0; i < t->n_ranges && m->method->lr_scale; i++)
-        t->range[i].lr_scale = (float)m->method->lr_scale(m, t->range_role[i], update);
+    for (int32_t i = 0; i < t->n_ranges; i++)
+        t->range[i].lr_scale = fth_rate_of(m, t->range_param[i], update);
     fth_adam adam = fth_trainer_adam(t, update, u);
     adam.range = t->range;
     adam.n_ranges = t->n_ranges;

@@ -51,9 +51,9 @@ typedef struct fth_trainer {
     bool updates_inline;               /* matrices are updated by the program itself */
     fth_inline_updates inline_updates; /* which; n is 0 where none is */
     double *inline_sums; /* [inline_updates.n, FTH_RANGE_SUMS] of the newest update, roots */
-    const fth_stand_in *watcher; /* of the update at hand, borrowed; NULL: nobody looks */
-    fth_adam_range *range;       /* [n_ranges] runs of the others with one learning rate */
-    fth_role *range_role;        /* [n_ranges] a role that stands for the run */
+    const fth_stand_in *watcher;   /* of the update at hand, borrowed; NULL: nobody looks */
+    fth_adam_range *range;         /* [n_ranges] runs of the others with one learning rate */
+    const fth_param **range_param; /* [n_ranges] a parameter that stands for the run */
     int32_t n_ranges;
 } fth_trainer;
 
@@ -126,8 +126,11 @@ fth_arenas fth_trainer_own(const fth_trainer *t);
 /* What Adam gets at an update, ranges left out. */
 fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update *u);
 
-/* Do two roles always have the same learning rate? */
-bool fth_same_rate(const fth_method_state *m, fth_role a, fth_role b);
+/* Do two parameters always have the same learning rate? */
+bool fth_same_rate(const fth_method_state *m, const fth_param *a, const fth_param *b);
+
+/* What multiplies the learning rate of a parameter at an update. */
+float fth_rate_of(const fth_method_state *m, const fth_param *p, int64_t update);
 
 /* The parts of it: gradients and loss without the optimiser (trace). */
 fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,

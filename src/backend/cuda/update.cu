@@ -21,6 +21,7 @@ template <class T> struct job {
     float *sums;  /* [FTH_RANGE_SUMS] */
     int64_t n;    /* elements */
     int32_t tile; /* its first */
+    float share;  /* multiplies its rate */
     int16_t rate; /* index into the step's rates */
     bool wide;    /* groups of four lie at multiples of 16 bytes */
 };
@@ -43,9 +44,9 @@ template <class T> __device__ bool is_on(const jobs<T> &a) {
 }
 
 /* step 0 where nothing is to be updated. */
-__device__ adam_rate rate_of(const fth_cuda_step *step, int rate, bool on) {
+__device__ adam_rate rate_of(const fth_cuda_step *step, int rate, float share, bool on) {
     const fth_cuda_step_adam &adam = step->adam;
-    const float scale = on ? step->rate[rate] : 0.0f;
+    const float scale = on ? step->rate[rate] * share : 0.0f;
     adam_rate r;
     r.beta1 = adam.beta1, r.beta2 = adam.beta2;
     r.rest1 = adam.rest1, r.rest2 = adam.rest2;
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(UPDATE_THREADS) update(const __grid_constant__
         const job<T> &mine = a.job[k];
         const int64_t begin = (int64_t)(tile - mine.tile) * UPDATE_TILE;
         double sums[FTH_RANGE_SUMS] = {0};
-        update_tile<T, WATCHED>(mine, rate_of(a.step, mine.rate, on), on, begin,
+        update_tile<T, WATCHED>(mine, rate_of(a.step, mine.rate, mine.share, on), on, begin,
                                 min(begin + UPDATE_TILE, mine.n), sums);
         for (int q = 0; q < SUMS; q++) {
             const double sum = group_sum<UPDATE_THREADS>(sums[q], shared);
@@ -174,6 +175,7 @@ template <class T> job<T> job_of(const fth_exec *ex, const fth_op *op) {
     a.sums = (float *)fth_arg(ex, op->out[UPDATE_SUMS])->data;
     a.n = grad->rows * grad->width;
     a.rate = (int16_t)op->u.update.rate;
+    a.share = op->u.update.share;
     const uintptr_t places = (uintptr_t)a.master | (uintptr_t)a.m | (uintptr_t)a.v |
                              (uintptr_t)a.grad | (uintptr_t)a.weights * (4 / sizeof(T));
     a.wide = places % 16 == 0;

@@ -16,7 +16,8 @@ fth_err fth_ref_update(fth_exec *ex, const fth_op *op) {
                           .grads = n,
                           .m = fth_arg(ex, op->out[UPDATE_M])->data,
                           .v = fth_arg(ex, op->out[UPDATE_V])->data};
-    const fth_adam_range range = {.end = n, .lr_scale = ex->step.rate[op->u.update.rate]};
+    const fth_adam_range range = {
+        .end = n, .lr_scale = ex->step.rate[op->u.update.rate] * op->u.update.share};
     fth_adam adam = ex->step.adam;
     adam.grad_scale = 1;
     adam.range = &range;

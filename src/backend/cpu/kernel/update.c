@@ -42,7 +42,8 @@ FTH_PART(update) {
     fth_adam args = ex->step.adam;
     args.grad_scale = 1;
     const bool moves = args.update > 0 && isfinite(vector_of(ex, op->in[UPDATE_LOSS])[0]);
-    const double lr = moves ? args.lr * (double)ex->step.rate[op->u.update.rate] : -1;
+    const float rate = ex->step.rate[op->u.update.rate] * op->u.update.share;
+    const double lr = moves ? args.lr * (double)rate : -1;
     const adam_numbers numbers = adam_numbers_of(&args, lr);
     const fth_cpu_share mine = fth_team_share(team, n, ADAM_STRETCH);
     for (int64_t i = mine.begin; i < mine.end; i += ADAM_STRETCH) {
