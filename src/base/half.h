@@ -1,0 +1,42 @@
+/* half.h: numbers of 16 bits (IEEE binary16), the form in which features lie on the disk. Rounded to
+ * the nearest, ties to even. */
+#ifndef FTH_BASE_HALF_H
+#define FTH_BASE_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* What is too large for it becomes the largest number, not infinity. */
+static inline uint16_t fth_half_from(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    bits &= 0x7fffffff;
+    if (bits > 0x7f800000) return sign | 0x7e00; /* NaN */
+    if (bits >= 0x477ff000) return sign | 0x7bff;
+    if (bits < 0x33000000) return sign; /* below half of the smallest */
+    const int32_t exponent = (int32_t)(bits >> 23) - 127;
+    const uint32_t mantissa = (bits & 0x7fffff) | 0x800000;
+    const int32_t shift = exponent < -14 ? -exponent - 1 : 13;
+    uint32_t kept = mantissa >> shift;
+    const uint32_t rest = mantissa & ((1u << shift) - 1), middle = 1u << (shift - 1);
+    kept += rest > middle || (rest == middle && (kept & 1));
+    /* the leading 1 is carried into the exponent */
+    return sign | (uint16_t)(exponent < -14 ? kept : kept + ((uint32_t)(exponent + 14) << 10));
+}
+
+static inline float fth_half_to_float(uint16_t half) {
+    const uint32_t sign = (uint32_t)(half & 0x8000) << 16;
+    const uint32_t exponent = half >> 10 & 31, mantissa = half & 1023;
+    float x;
+    if (exponent == 0) {
+        x = (float)mantissa * 0x1p-24f;
+        return sign ? -x : x;
+    }
+    const uint32_t bits =
+        sign | (exponent == 31 ? 0x7f800000 : (exponent + 112) << 23) | mantissa << 13;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#endif
