@@ -44,6 +44,10 @@ static fth_err samples_of(const fth_clip *clip, const SF_INFO *info, int64_t *n)
     return FTH_OK;
 }
 
+static double speed_of(const fth_clip *clip) {
+    return clip->speed > 0 ? clip->speed : 1;
+}
+
 fth_err fth_sound_look(const fth_clip *clip, double *seconds, int32_t *rate) {
     SNDFILE *file;
     SF_INFO info;
@@ -51,7 +55,7 @@ fth_err fth_sound_look(const fth_clip *clip, double *seconds, int32_t *rate) {
     FTH_TRY(open_file(clip->path, &file, &info));
     fth_err err = samples_of(clip, &info, &n);
     sf_close(file);
-    *seconds = (double)n / info.samplerate;
+    *seconds = (double)n / info.samplerate / speed_of(clip);
     *rate = info.samplerate;
     return err;
 }
@@ -81,8 +85,9 @@ static fth_err read_samples(SNDFILE *file, const char *path, const SF_INFO *info
     return FTH_OK;
 }
 
-static fth_err resample(const char *path, int32_t rate, fth_sound *s) {
-    const double ratio = (double)rate / s->file_rate;
+/* from: samples a second that they are taken for. */
+static fth_err resample(const char *path, double from, int32_t rate, fth_sound *s) {
+    const double ratio = (double)rate / from;
     const int64_t most = (int64_t)ceil((double)s->n * ratio) + 1;
     float *out = malloc(sizeof *out * (size_t)most);
     if (!out) return fth_fail(FTH_NO_MEMORY, "no memory for %lld samples", (long long)most);
@@ -94,8 +99,8 @@ static fth_err resample(const char *path, int32_t rate, fth_sound *s) {
     const int failed = src_simple(&how, SRC_SINC_MEDIUM_QUALITY, 1);
     if (failed) {
         free(out);
-        return fth_fail(FTH_BAD_INPUT, "%s: %d samples a second do not become %d: %s", path,
-                        s->file_rate, rate, src_strerror(failed));
+        return fth_fail(FTH_BAD_INPUT, "%s: %g samples a second do not become %d: %s", path,
+                        from, rate, src_strerror(failed));
     }
     free(s->sample);
     s->sample = out;
@@ -107,7 +112,7 @@ static fth_err read_file(SNDFILE *file, const SF_INFO *info, const fth_clip *cli
                          double max_seconds, fth_sound *out) {
     int64_t n = 0;
     FTH_TRY(samples_of(clip, info, &n));
-    const double seconds = (double)n / info->samplerate;
+    const double seconds = (double)n / info->samplerate / speed_of(clip);
     if (seconds > max_seconds)
         return fth_fail(FTH_BAD_INPUT, "%s: %.1f seconds; must be at most %g", clip->path, seconds,
                         max_seconds);
@@ -124,7 +129,8 @@ static fth_err read_file(SNDFILE *file, const SF_INFO *info, const fth_clip *cli
     if (!out->sample) return fth_fail(FTH_NO_MEMORY, "no memory for %s", clip->path);
     FTH_TRY(read_samples(file, clip->path, info, n, out->sample));
     for (int64_t i = 0; i < n && out->silent; i++) out->silent = out->sample[i] == 0;
-    return rate == info->samplerate ? FTH_OK : resample(clip->path, rate, out);
+    const double from = info->samplerate * speed_of(clip);
+    return from == rate ? FTH_OK : resample(clip->path, from, rate, out);
 }
 
 fth_err fth_sound_read(const fth_clip *clip, int32_t rate, double max_seconds, fth_sound *out) {

@@ -21,9 +21,10 @@ typedef struct fth_sound {
 typedef struct fth_clip {
     const char *path;
     int64_t start, length; /* in the file's own samples; length 0: to its end */
+    double speed;          /* played so many times as fast, and higher; 0: as it is */
 } fth_clip;
 
-/* Its seconds and the file's samples a second, from the header. */
+/* Its seconds (at its speed) and the file's samples a second, from the header. */
 fth_err fth_sound_look(const fth_clip *clip, double *seconds, int32_t *rate);
 
 /* FTH_BAD_INPUT with the file's name: no such format, cut short, longer than max_seconds, empty, a

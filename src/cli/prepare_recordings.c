@@ -1,6 +1,7 @@
 /* prepare_recordings.c: which options go with recordings, and what they ask for. */
 #include "cli/prepare_recordings.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cores.h"
@@ -34,7 +35,7 @@ static fth_err check_others(const fth_option_group *groups, size_t n) {
 }
 
 fth_err fth_recordings_refuse(const fth_option_group *groups, size_t n) {
-    static const char *const all[] = {"sample_rate", "features",       "feature_norm",
+    static const char *const all[] = {"sample_rate", "features",       "feature_norm",   "speeds",
                                       "max_frames",  "skip_bad_audio", NULL};
     return fth_refuse_options(groups, n, all, "is for recordings; needs --train-audio");
 }
@@ -43,6 +44,23 @@ static fth_feature_norm norm_of(const char *name) {
     fth_feature_norm norm = FTH_FEATURE_NORM_UTTERANCE;
     while (norm < FTH_FEATURE_NORM_NONE && strcmp(name, fth_feature_norm_name(norm)) != 0) norm++;
     return norm;
+}
+
+/* "0.9,1,1.1" */
+static fth_err take_speeds(const char *text, fth_prepare_audio *audio) {
+    const int most = sizeof audio->speeds / sizeof *audio->speeds;
+    for (const char *at = text; *at;) {
+        char *end;
+        const double speed = strtod(at, &end);
+        const bool more = *end == ',' && end[1];
+        if (end == at || (*end && !more) || !(speed >= 0.5 && speed <= 2) ||
+            audio->n_speeds == most)
+            return fth_fail(FTH_USAGE, "--speeds %s: must be 1 to %d numbers from 0.5 to 2, as "
+                            "0.9,1,1.1", text, most);
+        audio->speeds[audio->n_speeds++] = speed;
+        at = end + more;
+    }
+    return FTH_OK;
 }
 
 fth_err fth_recordings_take(const fth_recording_options *o, const fth_option_group *groups, size_t n,
@@ -58,6 +76,7 @@ fth_err fth_recordings_take(const fth_recording_options *o, const fth_option_gro
                                  .skip_bad = o->skip_bad_audio,
                                  .threads = p->threads ? p->threads : fth_cores_usable().threads,
                                  .log = p->log};
+    FTH_TRY(take_speeds(o->speeds, audio));
     for (int i = 0; i < FTH_N_SPLITS; i++) {
         const char *path = manifests[i];
         if (!path[0]) continue;

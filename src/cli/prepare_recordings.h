@@ -16,6 +16,8 @@
     X(I64, features, "80", FTH_RANGE(3, 256), "filter-bank values of each frame of 10 ms")         \
     X(CHOICE, feature_norm, "utterance", FTH_CHOICES("utterance|global|none"),                     \
       "mean 0 and deviation 1 of each value: over a recording, or all of training")                \
+    X(STR, speeds, "", FTH_SHOWN_AS("0.9,1,1.1"),                                                 \
+      "copies of each training recording, played so many times as fast")                           \
     X(I64, max_frames, "3000", FTH_RANGE(1, 100000000), "longer recordings are left out")          \
     X(BOOL, skip_bad_audio, "false", FTH_ANY, "leave out recordings that cannot be read")
 FTH_OPTIONS(fth_recording_options, "recordings (WAV, FLAC, OGG)", RECORDING_OPTIONS)

@@ -46,18 +46,28 @@ static void clear(work *w) {
     w->n = 0;
 }
 
+/* Copies of each recording of the split at hand, at different speeds. */
+static int copies_of(const work *w) {
+    return w->split == FTH_TRAIN && w->a->n_speeds > 0 ? w->a->n_speeds : 1;
+}
+
+static fth_err add_item(work *w, const fth_audio_list *list, const fth_audio_row *row, int copy) {
+    fth_audio_item *item = &w->items[w->n++];
+    *item = (fth_audio_item){.clip = row->clip, .text = strdup(row->text)};
+    item->clip.path = strdup(row->clip.path);
+    item->clip.speed = w->split == FTH_TRAIN ? w->a->speeds[copy] : 0;
+    item->place = strdup(fth_audio_list_place(list));
+    return item->clip.path && item->text && item->place ? FTH_OK : no_memory();
+}
+
 /* Takes rows until the block is full; *ended at the end of the manifest. */
 static fth_err fill_block(work *w, fth_audio_list *list, bool *ended) {
     fth_audio_row row;
-    while (w->n < w->room) {
+    while (w->n + copies_of(w) <= w->room) {
         FTH_TRY(fth_audio_list_next(list, &row));
         *ended = row.clip.path == NULL;
         if (*ended) return FTH_OK;
-        fth_audio_item *item = &w->items[w->n++];
-        *item = (fth_audio_item){.clip = row.clip, .text = strdup(row.text)};
-        item->clip.path = strdup(row.clip.path);
-        item->place = strdup(fth_audio_list_place(list));
-        if (!item->clip.path || !item->text || !item->place) return no_memory();
+        for (int copy = 0; copy < copies_of(w); copy++) FTH_TRY(add_item(w, list, &row, copy));
     }
     return FTH_OK;
 }
@@ -115,7 +125,8 @@ static fth_err walk(work *w, const char *title, take_item *take) {
                        "%s: a manifest begins with a line of column names, tabs between them; "
                        "'audio' and 'tgt_text' must be among them",
                        path);
-    fth_progress_init(&progress, w->a->log, fth_real_clock(), title, "recordings", 0, total);
+    fth_progress_init(&progress, w->a->log, fth_real_clock(), title, "recordings", 0,
+                      total * copies_of(w));
     while (err == FTH_OK && !ended) {
         FTH_TRY_OR(err, fill_block(w, list, &ended), end);
         FTH_TRY_OR(err,

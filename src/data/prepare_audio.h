@@ -14,6 +14,8 @@ typedef struct fth_prepare_audio {
     int32_t rate;                       /* samples a second; 0: those of the first recording */
     int32_t features;
     fth_feature_norm norm;
+    double speeds[8]; /* [n_speeds] of which each training recording gets a copy; 0: as it is */
+    int n_speeds;
     int64_t max_frames; /* longer ones are left out */
     int strict;         /* one that is too long is an error */
     int skip_bad;       /* a recording that cannot be read is left out; else an error */
