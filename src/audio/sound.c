@@ -99,8 +99,8 @@ static fth_err resample(const char *path, double from, int32_t rate, fth_sound *
     const int failed = src_simple(&how, SRC_SINC_MEDIUM_QUALITY, 1);
     if (failed) {
         free(out);
-        return fth_fail(FTH_BAD_INPUT, "%s: %g samples a second do not become %d: %s", path,
-                        from, rate, src_strerror(failed));
+        return fth_fail(FTH_BAD_INPUT, "%s: %g samples a second do not become %d: %s", path, from,
+                        rate, src_strerror(failed));
     }
     free(s->sample);
     s->sample = out;

@@ -26,16 +26,19 @@ static inline uint16_t fth_half_from(float x) {
 }
 
 static inline float fth_half_to_float(uint16_t half) {
-    const uint32_t sign = (uint32_t)(half & 0x8000) << 16;
-    const uint32_t exponent = half >> 10 & 31, mantissa = half & 1023;
-    float x;
-    if (exponent == 0) {
-        x = (float)mantissa * 0x1p-24f;
-        return sign ? -x : x;
-    }
-    const uint32_t bits =
-        sign | (exponent == 31 ? 0x7f800000 : (exponent + 112) << 23) | mantissa << 13;
-    memcpy(&x, &bits, sizeof x);
+    /* both ways are gone, so that the compiler makes vectors of it */
+    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
+    const uint32_t scaled = rest + (UINT32_C(0xE0) << 23), small = rest >> 13 | UINT32_C(126) << 23;
+    float normal, subnormal, x;
+    memcpy(&normal, &scaled, sizeof normal);
+    memcpy(&subnormal, &small, sizeof subnormal);
+    normal *= 0x1p-112f;
+    subnormal -= 0.5f;
+    uint32_t bits[2], out;
+    memcpy(&bits[0], &normal, sizeof bits[0]);
+    memcpy(&bits[1], &subnormal, sizeof bits[1]);
+    out = sign | (half & 0x7c00 ? bits[0] : bits[1]);
+    memcpy(&x, &out, sizeof x);
     return x;
 }
 

@@ -67,8 +67,7 @@ enum { FEATURES = 80, CONV_CHANNELS = 1024 }; /* of recordings */
 
 static fth_err take_speech(const bench_options *o, fth_config *c) {
     const int32_t rows = (int32_t)fth_frame_rows(o->frames);
-    if (c->arch != FTH_ENCDEC)
-        return fth_fail(FTH_USAGE, "--front speech: needs --arch encdec");
+    if (c->arch != FTH_ENCDEC) return fth_fail(FTH_USAGE, "--front speech: needs --arch encdec");
     if (o->image_size > 0) return fth_fail(FTH_USAGE, "--front speech: not with --image-size");
     c->front = FTH_FRONT_SPEECH;
     c->src_vocab = 0;

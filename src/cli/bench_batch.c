@@ -86,8 +86,7 @@ static fth_err fill_pictures(fth_bench_batch *b, const bench_options *o, const f
     for (int64_t i = 0; i < (int64_t)n * patches * width; i++)
         b->numbers[i] = (float)fth_rng_normal(&rng);
     for (int64_t i = 0; i < (int64_t)n * patches; i++)
-        b->masked[i] =
-            has_target(c, i / patches * length + fth_config_has_cls(c) + i % patches);
+        b->masked[i] = has_target(c, i / patches * length + fth_config_has_cls(c) + i % patches);
     return fth_batch_store_pictures(&b->store, n, patches, width, b->numbers, b->masked);
 }
 

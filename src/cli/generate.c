@@ -424,12 +424,12 @@ static fth_err check_length(const work *w) {
 static fth_err check_recordings(const work *w) {
     const generate_options *o = w->o;
     if (!reads_recordings(w)) return FTH_OK;
-    const char *option = o->prefix[0]              ? "prefix"
-                         : o->constraints[0]       ? "constraints"
-                         : o->print_alignment[0]   ? "print-alignment"
+    const char *option = o->prefix[0]                             ? "prefix"
+                         : o->constraints[0]                      ? "constraints"
+                         : o->print_alignment[0]                  ? "print-alignment"
                          : on_bad_line(w) == FTH_BAD_LINE_REPLACE ? "on-bad-line replace"
-                         : o->flush                ? "flush"
-                                                   : NULL;
+                         : o->flush                               ? "flush"
+                                                                  : NULL;
     if (!option) return FTH_OK;
     return fth_fail(FTH_USAGE, "--%s: is for models that read text; %s reads recordings", option,
                     w->folder);
@@ -459,8 +459,7 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
                 (long long)t.sentences, (long long)t.tokens, t.seconds,
                 (double)t.tokens / (t.seconds + 1e-9));
     if (t.cut)
-        fprintf(stderr,
-                "fathom: warning: %lld %s than the model takes and were cut\n",
+        fprintf(stderr, "fathom: warning: %lld %s than the model takes and were cut\n",
                 (long long)t.cut,
                 reads_recordings(w) ? "recordings had more frames" : "lines had more tokens");
     if (w->skipped && reads_recordings(w))
@@ -495,7 +494,8 @@ fth_err fth_verb_generate(int argc, char **argv) {
     const fth_usage usage = {
         "fathom generate", "MODEL...",
         "Prints one line for each line of input: a translation or summary, what is said in a "
-        "recording, or (dec models) a continuation. Several models of one vocabulary are an ensemble.",
+        "recording, or (dec models) a continuation. Several models of one vocabulary are an "
+        "ensemble.",
         1, MAX_MODELS};
     fth_parsed parsed;
     bool done;

@@ -101,8 +101,7 @@ static fth_err make_line(fth_recordings *r, int64_t i) {
             fth_log_warn(r->spec.log, "%s: %s: is silent throughout", item->place, item->clip.path);
         return FTH_OK;
     }
-    if (r->spec.stop)
-        return fth_fail(FTH_BAD_INPUT, "%s: %s", item->place, fault);
+    if (r->spec.stop) return fth_fail(FTH_BAD_INPUT, "%s: %s", item->place, fault);
     fth_log_warn(r->spec.log, "%s: %s; its answer is an empty line", item->place, fault);
     r->skipped++;
     return FTH_OK;
@@ -110,8 +109,7 @@ static fth_err make_line(fth_recordings *r, int64_t i) {
 
 fth_err fth_recordings_next(fth_recordings *r, const fth_input **lines, int64_t *n) {
     FTH_TRY(take_names(r));
-    FTH_TRY(
-        fth_audio_batch_read(r->items, r->n, r->bank, &r->facts, 0, r->spec.threads));
+    FTH_TRY(fth_audio_batch_read(r->items, r->n, r->bank, &r->facts, 0, r->spec.threads));
     for (int64_t i = 0; i < r->n; i++) FTH_TRY(make_line(r, i));
     *lines = r->lines;
     *n = r->n;

@@ -342,7 +342,8 @@ static fth_err show_result(const char *out, fth_log *log) {
 
 static fth_err run(const text_options *text, const table_options *table,
                    const image_options *images, const fth_recording_options *recordings,
-                   const vocabulary_options *vocabulary, const prepare_options *o, const fth_option_group *groups, fth_arena *arena) {
+                   const vocabulary_options *vocabulary, const prepare_options *o,
+                   const fth_option_group *groups, fth_arena *arena) {
     fth_log log;
     fth_log_init(&log, stderr, false);
     fth_prepare p = {.out = o->out,
@@ -369,7 +370,8 @@ static fth_err run(const text_options *text, const table_options *table,
     fth_prepare_audio audio;
     fth_text_file manifests[FTH_N_SPLITS];
     if (fth_has_recordings(recordings))
-        FTH_TRY(fth_recordings_take(recordings, groups, N_GROUPS, o->strict, &audio, manifests, &p));
+        FTH_TRY(
+            fth_recordings_take(recordings, groups, N_GROUPS, o->strict, &audio, manifests, &p));
     else
         FTH_TRY(fth_recordings_refuse(groups, N_GROUPS));
     fth_err err = describe_tables(table, groups, &columns, &p);
@@ -387,24 +389,24 @@ fth_err fth_verb_prepare(int argc, char **argv) {
     fth_recording_options recordings;
     vocabulary_options vocabulary;
     prepare_options options;
-    fth_option_group groups[N_GROUPS] = {
-        text_options_group(&text),
-        table_options_group(&table),
-        image_options_group(&images),
-        fth_recording_options_group(&recordings),
-        vocabulary_options_group(&vocabulary), prepare_options_group(&options)};
-    const fth_usage usage = {
-        "fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
-        "Makes a data set of text, pictures or recordings: trains a tokenizer, cuts every line into "
-        "tokens, and writes them "
-        "where training can map them.",
-        0, 0};
+    fth_option_group groups[N_GROUPS] = {text_options_group(&text),
+                                         table_options_group(&table),
+                                         image_options_group(&images),
+                                         fth_recording_options_group(&recordings),
+                                         vocabulary_options_group(&vocabulary),
+                                         prepare_options_group(&options)};
+    const fth_usage usage = {"fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
+                             "Makes a data set of text, pictures or recordings: trains a "
+                             "tokenizer, cuts every line into "
+                             "tokens, and writes them "
+                             "where training can map them.",
+                             0, 0};
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done)
-        err = run(&text, &table, &images, &recordings, &vocabulary, &options, groups,
-                  &parsed.arena);
+        err =
+            run(&text, &table, &images, &recordings, &vocabulary, &options, groups, &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

@@ -13,10 +13,20 @@ bool fth_has_recordings(const fth_recording_options *o) {
 
 /* Of the others, those that mean something to texts of recordings. */
 static bool goes_with(const fth_option_group *group, const char *field) {
-    static const char *const kept[] = {
-        "out",    "force",  "strict", "bpe_dropout", "max_target_tokens", "threads", "model_type",
-        "vocab_size", "character_coverage", "byte_fallback", "user_symbols", "normalization",
-        "tokenizer_sample", "tokenizer"};
+    static const char *const kept[] = {"out",
+                                       "force",
+                                       "strict",
+                                       "bpe_dropout",
+                                       "max_target_tokens",
+                                       "threads",
+                                       "model_type",
+                                       "vocab_size",
+                                       "character_coverage",
+                                       "byte_fallback",
+                                       "user_symbols",
+                                       "normalization",
+                                       "tokenizer_sample",
+                                       "tokenizer"};
     if (strncmp(group->title, "recordings", 10) == 0) return true;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strcmp(kept[i], field) == 0) return true;
@@ -28,15 +38,15 @@ static fth_err check_others(const fth_option_group *groups, size_t n) {
         for (size_t i = 0; i < groups[g].count; i++) {
             const char *const name[] = {groups[g].table[i].field, NULL};
             if (!goes_with(&groups[g], name[0]))
-                FTH_TRY(fth_refuse_options(groups, n, name,
-                                           "is for other data; there are recordings"));
+                FTH_TRY(
+                    fth_refuse_options(groups, n, name, "is for other data; there are recordings"));
         }
     return FTH_OK;
 }
 
 fth_err fth_recordings_refuse(const fth_option_group *groups, size_t n) {
-    static const char *const all[] = {"sample_rate", "features",       "feature_norm",   "speeds",
-                                      "max_frames",  "skip_bad_audio", NULL};
+    static const char *const all[] = {
+        "sample_rate", "features", "feature_norm", "speeds", "max_frames", "skip_bad_audio", NULL};
     return fth_refuse_options(groups, n, all, "is for recordings; needs --train-audio");
 }
 
@@ -55,16 +65,18 @@ static fth_err take_speeds(const char *text, fth_prepare_audio *audio) {
         const bool more = *end == ',' && end[1];
         if (end == at || (*end && !more) || !(speed >= 0.5 && speed <= 2) ||
             audio->n_speeds == most)
-            return fth_fail(FTH_USAGE, "--speeds %s: must be 1 to %d numbers from 0.5 to 2, as "
-                            "0.9,1,1.1", text, most);
+            return fth_fail(FTH_USAGE,
+                            "--speeds %s: must be 1 to %d numbers from 0.5 to 2, as "
+                            "0.9,1,1.1",
+                            text, most);
         audio->speeds[audio->n_speeds++] = speed;
         at = end + more;
     }
     return FTH_OK;
 }
 
-fth_err fth_recordings_take(const fth_recording_options *o, const fth_option_group *groups, size_t n,
-                            int strict, fth_prepare_audio *audio,
+fth_err fth_recordings_take(const fth_recording_options *o, const fth_option_group *groups,
+                            size_t n, int strict, fth_prepare_audio *audio,
                             fth_text_file files[FTH_N_SPLITS], fth_prepare *p) {
     const char *const manifests[FTH_N_SPLITS] = {o->train_audio, o->valid_audio, o->test_audio};
     FTH_TRY(check_others(groups, n));

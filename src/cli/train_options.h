@@ -8,7 +8,7 @@
 #define TRAIN_OPTIONS(X)                                                                           \
     X(STR, save_dir, "run", FTH_FREE(FTH_SHOWN_AS("FOLDER")),                                      \
       "run folder: checkpoints, log.jsonl, config.yaml; an unfinished run there goes on")          \
-    X(CHOICE, validate_score, "", FTH_SAID(FTH_CHOICES("bleu|chrf|wer|cer")),                              \
+    X(CHOICE, validate_score, "", FTH_SAID(FTH_CHOICES("bleu|chrf|wer|cer")),                      \
       "translate the validation data too, and log this score; default: none")                      \
     X(I64, validate_beam, "", FTH_SAID(FTH_RANGE(1, 256)),                                         \
       "hypotheses of that translation; default: 4")                                                \

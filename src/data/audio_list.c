@@ -131,8 +131,7 @@ fth_err fth_clip_parse(char *name, fth_clip *out) {
         if (middle && isdigit((unsigned char)middle[1]) && end == last && last - middle <= 16) {
             out->start = start;
             out->length = whole_number(last + 1);
-            if (out->length == 0)
-                return fth_fail(FTH_BAD_INPUT, "%s: a part of 0 samples", name);
+            if (out->length == 0) return fth_fail(FTH_BAD_INPUT, "%s: a part of 0 samples", name);
             *middle = '\0';
         }
     }

@@ -102,8 +102,7 @@ static fth_err check_options(const fth_dataset *d, const fth_batch_options *o) {
                     "%s: its longest sentence has %lld tokens with the end symbol%s, more than "
                     "--%s %lld",
                     d->path, (long long)longest_of(d), d->frames ? " or rows of sound" : "",
-                    limiting_option(o),
-                    (long long)longest_allowed(o));
+                    limiting_option(o), (long long)longest_allowed(o));
 }
 
 fth_err fth_batcher_new(const fth_dataset *data, const fth_batch_options *options,
@@ -285,8 +284,8 @@ static fth_err fill(const fth_batcher *b, fth_packed *out) {
     FTH_TRY(prepare_numbers(b, out));
     for (int32_t k = b->packing.begin[batch]; k < b->packing.begin[batch + 1]; k++) {
         const fth_pack_item *item = &b->item[k];
-        const int64_t patch = b->items.data->frames ? out->src_rows
-                                                    : (int64_t)out->n_sent * out->number_rows;
+        const int64_t patch =
+            b->items.data->frames ? out->src_rows : (int64_t)out->n_sent * out->number_rows;
         const fth_item_rows to = {.src = out->src + out->src_rows,
                                   .src_out = out->src_out + out->src_rows,
                                   .in = out->tgt_in + out->tgt_rows,

@@ -38,7 +38,7 @@ typedef struct fth_packed {
     int32_t *src_out;     /* [src_rows] an encoder's targets, -1: none; of masked items alone */
     int32_t *labels;      /* [n_sent] classes, where the data have classes */
     float *values;        /* [n_sent] numbers, where labels are numbers */
-    float *numbers; /* [rows, number_width] patches of pictures, or frames: then the rows are those
+    float *numbers;  /* [rows, number_width] patches of pictures, or frames: then the rows are those
                        of the source; else NULL */
     int32_t *masked; /* [rows] 1: hidden */
     int32_t number_rows, number_width; /* rows of numbers of each sentence, 0: those of the source;

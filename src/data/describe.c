@@ -35,11 +35,11 @@ static fth_err describe_sound(const fth_dataset *d, const json_t *facts, fth_str
     static const char *const words[] = {"too long", "too short", "without text", "unreadable",
                                         "silent"};
     const double n = (double)d->frames->vectors, all = (double)(d->sentences ? d->sentences : 1);
-    FTH_TRY(fth_str_addf(out, "  sound   %12.0f frames  %8.2f hours  %8.2f mean  %6lld longest",
-                         n, n / 360000, n / all, (long long)d->frames->longest));
+    FTH_TRY(fth_str_addf(out, "  sound   %12.0f frames  %8.2f hours  %8.2f mean  %6lld longest", n,
+                         n / 360000, n / all, (long long)d->frames->longest));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const json_int_t count = json_integer_value(
-            json_object_get(json_object_get(facts, "audio"), keys[i]));
+        const json_int_t count =
+            json_integer_value(json_object_get(json_object_get(facts, "audio"), keys[i]));
         if (count) FTH_TRY(fth_str_addf(out, ", %lld %s", (long long)count, words[i]));
     }
     return fth_str_addf(out, "\n");
@@ -53,7 +53,7 @@ static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
     long long empty = json_integer_value(json_object_get(facts, "empty"));
     FTH_TRY(fth_folder_split(f, split, &d));
     fth_err err = fth_str_addf(out, "%s: %lld %s", fth_split_name(split), (long long)d->sentences,
-                               f->image.patch    ? "pictures"
+                               f->image.patch   ? "pictures"
                                : f->speech.rate ? "recordings"
                                                 : "sentences");
     if (!err && too_long) err = fth_str_addf(out, ", %lld too long left out", too_long);

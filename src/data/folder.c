@@ -201,15 +201,13 @@ static fth_err check_frames(const fth_folder *f, int split, const fth_vectors *v
     const json_t *entry =
         json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
     const json_int_t sentences = json_integer_value(json_object_get(entry, "sentences"));
-    const char *said =
-        json_string_value(json_object_get(json_object_get(entry, "audio"), "hash"));
+    const char *said = json_string_value(json_object_get(json_object_get(entry, "audio"), "hash"));
     char hash[FTH_HASH_TEXT];
     fth_hash_text(v->hash, hash);
     if (v->type != FTH_VECTOR_F16 || v->width != f->speech.features || v->records != sentences)
-        return fth_fail(FTH_BAD_INPUT,
-                        "%s: has %lld recordings of %d features, and the data set %lld of %d",
-                        v->path, (long long)v->records, v->width, (long long)sentences,
-                        f->speech.features);
+        return fth_fail(
+            FTH_BAD_INPUT, "%s: has %lld recordings of %d features, and the data set %lld of %d",
+            v->path, (long long)v->records, v->width, (long long)sentences, f->speech.features);
     if (said && strcmp(said, hash) == 0) return FTH_OK;
     return fth_fail(FTH_BAD_INPUT, "%s: is not the file that fathom prepare wrote here", v->path);
 }

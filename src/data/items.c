@@ -216,8 +216,7 @@ static void fill_label(const fth_items *items, int64_t i, const fth_item_rows *t
         *to->value = *(const float *)fth_vectors_at(labels, i);
 }
 
-static void fill_frames(const fth_items *items, int64_t i, int64_t epoch,
-                        const fth_item_rows *to) {
+static void fill_frames(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
     const fth_vectors *frames = items->data->frames;
     const int64_t n = fth_vectors_length(frames, i);
     fth_frames_unpack(fth_vectors_at(frames, i), n, frames->width, to->numbers, to->masked);

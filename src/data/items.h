@@ -32,8 +32,8 @@ typedef struct fth_item_spec {
     /* Pictures: */
     const fth_augment *augment; /* NULL: as they are */
     bool class_token;
-    double masked; /* share of the patches; 0: none */
-    uint64_t seed; /* chooses them */
+    double masked;                        /* share of the patches; 0: none */
+    uint64_t seed;                        /* chooses them */
     const fth_spec_augment *spec_augment; /* recordings; NULL: as they are */
 } fth_item_spec;
 

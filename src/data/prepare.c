@@ -70,7 +70,8 @@ static fth_err take_recordings(work *w) {
         if (!a->manifest[i]) continue;
         char *path = fth_strdup_printf("%s/%s.tgt.txt", w->folder.temp, fth_split_name(i));
         fth_text_file *file = fth_arena_alloc(&w->arena, sizeof *file);
-        if (path && file) *file = (fth_text_file){fth_arena_strdup(&w->arena, path), a->manifest[i]};
+        if (path && file)
+            *file = (fth_text_file){fth_arena_strdup(&w->arena, path), a->manifest[i]};
         free(path);
         if (!path || !file || !file->path) return no_memory();
         w->text[i] = w->p->text[i];

@@ -120,11 +120,6 @@ static fth_err walk(work *w, const char *title, take_item *take) {
     FTH_TRY(fth_audio_list_count(path, &total));
     FTH_TRY(fth_audio_list_open(path, &list));
     fth_err err = FTH_OK;
-    if (!fth_audio_list_has_texts(list))
-        err = fth_fail(FTH_BAD_INPUT,
-                       "%s: a manifest begins with a line of column names, tabs between them; "
-                       "'audio' and 'tgt_text' must be among them",
-                       path);
     fth_progress_init(&progress, w->a->log, fth_real_clock(), title, "recordings", 0,
                       total * copies_of(w));
     while (err == FTH_OK && !ended) {
@@ -149,6 +144,23 @@ end:
 }
 
 /* ---- what all recordings have in common ---- */
+
+static fth_err check_manifests(const work *w) {
+    for (int i = 0; i < FTH_N_SPLITS; i++) {
+        const char *path = w->a->manifest[i];
+        fth_audio_list *list = NULL;
+        if (!path) continue;
+        FTH_TRY(fth_audio_list_open(path, &list));
+        const bool fine = fth_audio_list_has_texts(list);
+        fth_audio_list_free(list);
+        if (!fine)
+            return fth_fail(FTH_BAD_INPUT,
+                            "%s: a manifest begins with a line of column names, tabs between them; "
+                            "'audio' and 'tgt_text' must be among them",
+                            path);
+    }
+    return FTH_OK;
+}
 
 /* The first recording that can be read says how many samples a second they have. */
 static fth_err find_rate(work *w) {
@@ -277,6 +289,7 @@ static fth_err run(work *w, fth_audio_counts counts[FTH_N_SPLITS]) {
     static const int order[] = {FTH_VALID, FTH_TEST, FTH_TRAIN};
     w->facts.features = w->a->features;
     w->counts = &counts[FTH_TRAIN];
+    FTH_TRY(check_manifests(w));
     FTH_TRY(find_rate(w));
     FTH_TRY(fth_filter_bank_new(w->facts.rate, w->facts.features, &w->bank));
     w->room = ROWS_OF_THREAD * (int64_t)(w->a->threads > 1 ? w->a->threads : 1);
@@ -311,11 +324,11 @@ fth_err fth_prepare_audio_describe(const char *folder, int split, const fth_audi
     FTH_TRY(err);
     fth_hash_text(v->hash, hash);
     fth_vectors_free(v);
-    json_t *audio = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "read", (json_int_t)c->read, "frames",
-        (json_int_t)c->frames, "too_long", (json_int_t)c->too_long, "too_short",
-        (json_int_t)c->too_short, "empty", (json_int_t)c->empty, "unreadable",
-        (json_int_t)c->unreadable, "silent", (json_int_t)c->silent, "resampled",
-        (json_int_t)c->resampled, "mixed", (json_int_t)c->mixed, "hash", hash);
+    json_t *audio =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "read", (json_int_t)c->read,
+                  "frames", (json_int_t)c->frames, "too_long", (json_int_t)c->too_long, "too_short",
+                  (json_int_t)c->too_short, "empty", (json_int_t)c->empty, "unreadable",
+                  (json_int_t)c->unreadable, "silent", (json_int_t)c->silent, "resampled",
+                  (json_int_t)c->resampled, "mixed", (json_int_t)c->mixed, "hash", hash);
     return json_object_set_new(entry, "audio", audio) == 0 ? FTH_OK : no_memory();
 }

@@ -26,9 +26,10 @@ typedef struct fth_prepare_audio {
 /* What became of the rows of a manifest. */
 typedef struct fth_audio_counts {
     int64_t read, written, frames;
-    int64_t too_long, too_short, empty, unreadable; /* left out; empty: of the training split alone */
-    int64_t silent;                                 /* likewise; of the other splits they are kept */
-    int64_t resampled, mixed;                       /* of another rate; of several channels */
+    int64_t too_long, too_short, empty,
+        unreadable;           /* left out; empty: of the training split alone */
+    int64_t silent;           /* likewise; of the other splits they are kept */
+    int64_t resampled, mixed; /* of another rate; of several channels */
 } fth_audio_counts;
 
 /* Writes FOLDER/SPLIT.frames, SPLIT.tgt.txt and speech.json. */

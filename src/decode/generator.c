@@ -237,8 +237,7 @@ static fth_err pack_frames(const fth_generator *g, const item *items, const orde
         const item *it = &items[chosen[i].index];
         (*offsets)[i] = row;
         fth_frames_unpack(it->frames, it->n_frames, bins,
-                          *numbers + (size_t)row * FTH_FRAMES_OF_ROW * (size_t)bins,
-                          *masked + row);
+                          *numbers + (size_t)row * FTH_FRAMES_OF_ROW * (size_t)bins, *masked + row);
         row += (int32_t)it->source;
     }
     (*offsets)[n] = row;

@@ -37,8 +37,8 @@ typedef struct fth_input {
         *constraints; /* phrases of the output, in their order, with tabs between; NULL: none */
     const uint16_t *frames; /* [n_frames, features] halves: a recording in place of text */
     int64_t n_frames;
-    int64_t number;   /* of the line, from 0 */
-    bool skip;        /* gets no hypothesis */
+    int64_t number; /* of the line, from 0 */
+    bool skip;      /* gets no hypothesis */
 } fth_input;
 
 /* What was found for a line; good until the callback returns. An empty line has no hypothesis. */

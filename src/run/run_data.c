@@ -66,7 +66,8 @@ int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
         }
     for (int i = 0; i < 2; i++) {
         const fth_vectors *frames = sets[i] ? sets[i]->frames : NULL;
-        if (frames && fth_frame_rows(frames->longest) > most) most = fth_frame_rows(frames->longest);
+        if (frames && fth_frame_rows(frames->longest) > most)
+            most = fth_frame_rows(frames->longest);
     }
     if (most > spec->config.max_positions) most = spec->config.max_positions;
     return most < spec->max_tokens ? most : spec->max_tokens;

@@ -15,7 +15,7 @@
 struct fth_scorer {
     fth_scorer_spec spec;
     fth_tokenizer *src, *tgt; /* tgt may be src */
-    fth_text_lines sources; /* none where they are recordings: */
+    fth_text_lines sources;   /* none where they are recordings: */
     fth_dataset *recordings;
     fth_text_lines *refs; /* [n_refs] */
     const fth_text **ref; /* [n_refs] their lines */
@@ -86,9 +86,8 @@ static fth_err make_lines(fth_scorer *s) {
         const fth_vectors *v = s->recordings->frames;
         const int64_t frames = fth_vectors_length(v, (int64_t)i);
         if (frames < 0) return fth_vectors_damaged(v, (int64_t)i);
-        s->inputs[i] = (fth_input){.frames = fth_vectors_at(v, (int64_t)i),
-                                   .n_frames = frames,
-                                   .number = (int64_t)i};
+        s->inputs[i] = (fth_input){
+            .frames = fth_vectors_at(v, (int64_t)i), .n_frames = frames, .number = (int64_t)i};
     }
     for (size_t i = 0; i < s->n && !s->recordings; i++) {
         const fth_text *line = &s->sources.line[i];
