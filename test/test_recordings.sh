@@ -129,6 +129,12 @@ cer=$(sed 's/.*"score": *\([0-9.]*\).*/\1/' out)
 awk -v cer="$cer" -v most=$most 'BEGIN { exit !(100 * cer <= most) }' || fail "cer is $cer"
 grep '"cer":' run/log.jsonl | tail -1 | sed 's/.*"cer":\([0-9.]*\).*/\1/' |
     awk -v cer="$cer" '{ d = $1 - 100 * cer; exit !(d < 12 && d > -12) }' || fail "the log has another cer than $cer"
+printf "it's five o'clock john\n" > spoken.ref
+printf "It\342\200\231s  five - O'clock, 'John'!\n" > spoken.hyp
+expect 0 "$fathom" score wer --json --ref spoken.ref --hyp spoken.hyp
+grep -q '"score": *1.0' out || fail "words are normalised unasked: $(cat out)"
+expect 0 "$fathom" score wer --normalize --ref spoken.ref --hyp spoken.hyp
+grep -q 'case:lc|norm:yes|.* = 0.0000 (hits = 4' out || fail "--normalize: $(cat out)"
 ls valid/*.wav | sort -V > files
 expect 0 "$fathom" generate run --input files --threads 2
 cmp out hyp.txt || fail "a list of files gives other words than its manifest"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/front.h"
+#include "data/frames.h"
 #include "graph/builder.h"
 
 struct fth_stepper {
@@ -157,7 +157,7 @@ fth_err fth_stepper_begin_frames(fth_stepper *s, int32_t n_sent, const int32_t *
     FTH_TRY(begin(s, n_sent));
     FTH_TRY(fth_batch_store_rows(&s->sources, FTH_SRC, n_sent, offsets, NULL, 0, NULL, 0));
     FTH_TRY(fth_batch_store_numbers(&s->sources, n_sent, offsets,
-                                    fth_front_width(&s->model->config), frames, masked));
+                                    FTH_FRAMES_OF_ROW * s->model->config.features, frames, masked));
     return fth_program_run(s->encode, &s->sources.batch, &s->numbers);
 }
 
