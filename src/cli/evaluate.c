@@ -99,9 +99,6 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
     FTH_TRY(fth_folder_open(&w->folder, data));
     FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
-    if (w->model.config.front == FTH_FRONT_SPEECH)
-        return fth_fail(FTH_BAD_INPUT, "%s: models of front %s are not evaluated on data sets",
-                        folder, fth_front_name(w->model.config.front));
     FTH_TRY(fth_fits(&w->model.config, folder, &w->folder, w->data));
     FTH_TRY(check_blocks(&w->model.config, o, groups, n));
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/option_uses.h"
+#include "cli/prepare_recordings.h"
 #include "cli/verb.h"
 #include "data/describe.h"
 #include "data/prepare_images.h"
@@ -96,7 +97,7 @@ FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
     X(I64, threads, "", FTH_MIN(1), "threads that cut text; default: one for each core")
 FTH_OPTIONS(prepare_options, "data set", PREPARE_OPTIONS)
 
-enum { TEXT, TABLES, PICTURES, VOCABULARY, DATA_SET, N_GROUPS };
+enum { TEXT, TABLES, PICTURES, RECORDINGS, VOCABULARY, DATA_SET, N_GROUPS };
 
 /* The lists of a split, as the options have them. */
 typedef struct split_lists {
@@ -345,8 +346,9 @@ static fth_err show_result(const char *out, fth_log *log) {
 }
 
 static fth_err run(const text_options *text, const table_options *table,
-                   const image_options *images, const vocabulary_options *vocabulary,
-                   const prepare_options *o, const fth_option_group *groups, fth_arena *arena) {
+                   const image_options *images, const fth_recording_options *recordings,
+                   const vocabulary_options *vocabulary, const prepare_options *o,
+                   const fth_option_group *groups, fth_arena *arena) {
     fth_log log;
     fth_log_init(&log, stderr, false);
     fth_prepare p = {.out = o->out,
@@ -370,6 +372,13 @@ static fth_err run(const text_options *text, const table_options *table,
     }
     FTH_TRY(describe_text(text, &p, arena));
     FTH_TRY(describe_vocabulary(vocabulary, groups, &p, arena));
+    fth_prepare_audio audio;
+    fth_text_file manifests[FTH_N_SPLITS];
+    if (fth_has_recordings(recordings))
+        FTH_TRY(
+            fth_recordings_take(recordings, groups, N_GROUPS, o->strict, &audio, manifests, &p));
+    else
+        FTH_TRY(fth_recordings_refuse(groups, N_GROUPS));
     fth_err err = describe_tables(table, groups, &columns, &p);
     p.about = options_json(groups, N_GROUPS);
     if (err == FTH_OK) err = fth_prepare_run(&p);
@@ -382,22 +391,27 @@ fth_err fth_verb_prepare(int argc, char **argv) {
     text_options text;
     table_options table;
     image_options images;
+    fth_recording_options recordings;
     vocabulary_options vocabulary;
     prepare_options options;
-    fth_option_group groups[N_GROUPS] = {
-        text_options_group(&text), table_options_group(&table), image_options_group(&images),
-        vocabulary_options_group(&vocabulary), prepare_options_group(&options)};
-    const fth_usage usage = {
-        "fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
-        "Makes a data set of text or pictures: trains a tokenizer, cuts every line into "
-        "tokens, and writes them "
-        "where training can map them.",
-        0, 0};
+    fth_option_group groups[N_GROUPS] = {text_options_group(&text),
+                                         table_options_group(&table),
+                                         image_options_group(&images),
+                                         fth_recording_options_group(&recordings),
+                                         vocabulary_options_group(&vocabulary),
+                                         prepare_options_group(&options)};
+    const fth_usage usage = {"fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
+                             "Makes a data set of text, pictures or recordings: trains a "
+                             "tokenizer, cuts every line into "
+                             "tokens, and writes them "
+                             "where training can map them.",
+                             0, 0};
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done)
-        err = run(&text, &table, &images, &vocabulary, &options, groups, &parsed.arena);
+        err =
+            run(&text, &table, &images, &recordings, &vocabulary, &options, groups, &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

@@ -30,9 +30,11 @@ static fth_err read_keys(fth_folder *f) {
     const json_t *sides = json_object_get(f->json, "sides");
     f->n_sides = (int)json_integer_value(sides);
     FTH_TRY(fth_image_facts_load(&f->image, f->path));
+    FTH_TRY(fth_speech_facts_load(&f->speech, f->path));
     const bool pictures = f->image.patch > 0;
     if (pictures ? f->n_sides != 0 : f->n_sides != 1 && f->n_sides != 2)
         return bad_key(f, "sides", pictures ? "is not 0" : "is not 1 or 2");
+    if (f->speech.rate && f->n_sides != 1) return bad_key(f, "sides", "is not 1");
     const json_t *tokenizers = json_object_get(f->json, "tokenizers");
     size_t n = json_array_size(tokenizers);
     if (!pictures && (n < 1 || n > (size_t)f->n_sides))
@@ -196,6 +198,36 @@ fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out) {
     return err;
 }
 
+/* A frame has the features that speech.json names, and every sentence its frames. */
+static fth_err check_frames(const fth_folder *f, int split, const fth_vectors *v) {
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const json_int_t sentences = json_integer_value(json_object_get(entry, "sentences"));
+    const char *said = json_string_value(json_object_get(json_object_get(entry, "audio"), "hash"));
+    char hash[FTH_HASH_TEXT];
+    fth_hash_text(v->hash, hash);
+    if (v->type != FTH_VECTOR_F16 || v->width != f->speech.features || v->records != sentences)
+        return fth_fail(
+            FTH_BAD_INPUT, "%s: has %lld recordings of %d features, and the data set %lld of %d",
+            v->path, (long long)v->records, v->width, (long long)sentences, f->speech.features);
+    if (said && strcmp(said, hash) == 0) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: is not the file that fathom prepare wrote here", v->path);
+}
+
+fth_err fth_folder_frames(const fth_folder *f, int split, fth_vectors **out) {
+    fth_vectors *v = NULL;
+    char *path = fth_strdup_printf("%s/%s.frames", f->path, fth_split_name(split));
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    fth_err err = fth_vectors_open(path, &v);
+    free(path);
+    if (err == FTH_OK) err = check_frames(f, split, v);
+    if (err != FTH_OK)
+        fth_vectors_free(v);
+    else
+        *out = v;
+    return err;
+}
+
 static fth_err open_text(const fth_folder *f, int split, fth_dataset **out) {
     char *path = fth_strdup_printf("%s/%s.fds", f->path, fth_split_name(split));
     if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
@@ -241,6 +273,7 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
         d->places = f->labels.kind == FTH_LABELS_PLACES;
         err = fth_folder_labels(f, split, &d->labels);
     }
+    if (err == FTH_OK && f->speech.rate) err = fth_folder_frames(f, split, &d->frames);
     if (err != FTH_OK)
         fth_dataset_free(d);
     else

@@ -18,6 +18,7 @@
 #include "data/dataset.h"
 #include "data/image_facts.h"
 #include "data/label_set.h"
+#include "data/speech_facts.h"
 #include "data/vectors.h"
 #include "text/tokenizer.h"
 
@@ -36,6 +37,7 @@ typedef struct fth_folder {
                                   token, end symbols included, under the frequencies of the training
                                   data; NAN when there is no train split */
     fth_image_facts image;     /* of pictures; zero: it is text */
+    fth_speech_facts speech;   /* of recordings, n_sides being 1; zero: there are none */
     fth_label_set labels;      /* what they may be; NONE: there are none */
     json_t *json;              /* all of dataset.json */
 } fth_folder;
@@ -54,6 +56,9 @@ fth_err fth_folder_labels(const fth_folder *f, int split, fth_vectors **out);
 /* The pictures of a split; FTH_NOT_FOUND when there is no such split, FTH_USAGE when the data set
  * is text. */
 fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out);
+
+/* The frames of a split of recordings. */
+fth_err fth_folder_frames(const fth_folder *f, int split, fth_vectors **out);
 
 /* Writes into a split's entry of dataset.json what belongs to its labels; nothing where the set is
  * NONE. */

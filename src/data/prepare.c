@@ -33,6 +33,7 @@ typedef struct work {
     double unigram_nll;          /* NAN without a train split */
     fth_label_set labels;        /* NONE: no tables */
     fth_ids separator;           /* between the two texts of a table */
+    fth_audio_counts audio[FTH_N_SPLITS];
 } work;
 
 static fth_err no_memory(void) {
@@ -61,7 +62,36 @@ static fth_err check_request(work *w) {
     return FTH_OK;
 }
 
+/* The texts of recordings stand in files of the new folder, from where they are read as any. */
+static fth_err take_recordings(work *w) {
+    const fth_prepare_audio *a = w->p->audio;
+    FTH_TRY(fth_prepare_audio_splits(a, w->folder.temp, w->audio));
+    for (int i = 0; i < FTH_N_SPLITS; i++) {
+        if (!a->manifest[i]) continue;
+        char *path = fth_strdup_printf("%s/%s.tgt.txt", w->folder.temp, fth_split_name(i));
+        fth_text_file *file = fth_arena_alloc(&w->arena, sizeof *file);
+        if (path && file)
+            *file = (fth_text_file){fth_arena_strdup(&w->arena, path), a->manifest[i]};
+        free(path);
+        if (!path || !file || !file->path) return no_memory();
+        w->text[i] = w->p->text[i];
+        w->text[i].files[0] = file;
+    }
+    return FTH_OK;
+}
+
+/* What is needed no longer. */
+static fth_err drop_training_text(const work *w) {
+    if (!w->p->audio || !w->p->audio->manifest[FTH_TRAIN]) return FTH_OK;
+    char *path = fth_strdup_printf("%s/train.tgt.txt", w->folder.temp);
+    const int failed = path ? remove(path) : 0;
+    free(path);
+    if (!path) return no_memory();
+    return failed ? fth_fail(FTH_IO, "%s: cannot remove a file of it", w->folder.temp) : FTH_OK;
+}
+
 static fth_err copy_inputs(work *w) {
+    if (w->p->audio) return take_recordings(w);
     for (int i = 0; i < FTH_N_SPLITS; i++) {
         w->text[i] = w->p->text[i];
         for (int s = 0; s < 2; s++) {
@@ -352,6 +382,9 @@ static fth_err prepare_split(work *w, int split) {
         err = fth_fail(FTH_BAD_INPUT, "%s: none of its %lld sentences can be used",
                        fth_split_name(split), (long long)counts.read);
     if (err == FTH_OK) err = describe_split(w, split, path, &counts);
+    if (err == FTH_OK && w->p->audio)
+        err = fth_prepare_audio_describe(w->folder.temp, split, &w->audio[split],
+                                         json_object_get(w->splits, fth_split_name(split)));
     if (err == FTH_OK)
         err = fth_folder_describe_labels(w->folder.temp, split, &w->labels,
                                          json_object_get(w->splits, fth_split_name(split)));
@@ -394,6 +427,7 @@ static fth_err run(work *w) {
     FTH_TRY(find_separator(w));
     FTH_TRY(prepare_splits(w));
     FTH_TRY(fth_spool_remove(w->folder.temp, w->copies));
+    FTH_TRY(drop_training_text(w));
     FTH_TRY(write_description(w));
     return fth_staged_dir_commit(&w->folder);
 }

@@ -408,7 +408,9 @@ static fth_err start(search *s) {
             x->live[k] = (live){.node = root, .row = -1, .group = s->spec->sampling ? 0 : k};
     }
     for (int m = 0; m < s->n_steppers; m++)
-        FTH_TRY(fth_stepper_begin(s->steppers[m], b->n_sent, b->offsets, b->ids));
+        FTH_TRY(b->frames ? fth_stepper_begin_frames(s->steppers[m], b->n_sent, b->offsets,
+                                                     b->frames, b->masked)
+                          : fth_stepper_begin(s->steppers[m], b->n_sent, b->offsets, b->ids));
     return FTH_OK;
 }
 

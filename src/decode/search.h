@@ -31,7 +31,9 @@ typedef struct fth_search_spec {
 /* The sources of a batch. */
 typedef struct fth_search_batch {
     int32_t n_sent;
-    const int32_t *offsets, *ids;  /* as fth_stepper_begin takes them */
+    const int32_t *offsets, *ids; /* as fth_stepper_begin takes them; or, ids NULL, rows of */
+    const float *frames;          /* frames, as fth_stepper_begin_frames */
+    const int32_t *masked;
     const int32_t *prefix_offsets; /* [n_sent + 1] forced first tokens, NULL: none */
     const int32_t *prefix_ids;
     const int32_t *constraint_offsets; /* [n_sent + 1] what each output must have (constraints.h),

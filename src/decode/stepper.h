@@ -31,6 +31,10 @@ void fth_stepper_free(fth_stepper *s);
 fth_err fth_stepper_begin(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
                           const int32_t *ids);
 
+/* The same of recordings: frames [rows, 4 features], masked [rows] (front/speech.c). */
+fth_err fth_stepper_begin_frames(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
+                                 const float *frames, const int32_t *masked);
+
 /* One row of a step. Rows come ordered by sentence. */
 typedef struct fth_step_row {
     int32_t sentence;

@@ -9,6 +9,7 @@
 #include "data/folder.h"
 #include "data/masking.h"
 #include "run/rates.h"
+#include "data/spec_augment.h"
 #include "run/scorer.h"
 #include "train/trainer.h"
 
@@ -42,6 +43,8 @@ typedef struct fth_run_spec {
     int64_t memory_budget;
     int64_t block; /* language model, masked or not: tokens of a block */
     fth_encoder_data encoder;
+    fth_spec_augment spec_augment; /* of recordings in training; zeroed: none */
+    int32_t conv_channels;         /* of a model that reads recordings */
     bool
         head_given; /* the configuration's head was asked for, and is not to be found by the data */
     bool tensorboard;    /* events for it beside log.jsonl */
@@ -68,11 +71,12 @@ int32_t fth_run_block(const fth_run_spec *spec, const fth_item_spec *item);
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid);
 
-/* What items of an encoder are made of. Zeroed: of no encoder, may be freed. It does not move once
+/* What items of an encoder, or recordings, are made of. Zeroed: of neither, may be freed. It does not move once
  * it is made. */
 typedef struct fth_run_items {
     fth_masking masking;
     fth_augment augment;
+    fth_spec_augment spec_augment;
     uint8_t *word_start;
     fth_item_spec train,
         valid; /* validation sees the same masks each time, and pictures as they are */

@@ -10,11 +10,13 @@
 #include "decode/generator.h"
 #include "metric/bleu.h"
 #include "metric/chrf.h"
+#include "metric/wer.h"
 
 struct fth_scorer {
     fth_scorer_spec spec;
     fth_tokenizer *src, *tgt; /* tgt may be src */
-    fth_text_lines sources;
+    fth_text_lines sources;   /* none where they are recordings: */
+    fth_dataset *recordings;
     fth_text_lines *refs; /* [n_refs] */
     const fth_text **ref; /* [n_refs] their lines */
     size_t n_refs, n;     /* n: sentences */
@@ -28,8 +30,12 @@ static fth_err no_memory(void) {
 }
 
 const char *fth_score_name(fth_score_kind kind) {
-    static const char *const names[] = {"none", "bleu", "chrf"};
+    static const char *const names[] = {"none", "bleu", "chrf", "wer", "cer"};
     return names[kind];
+}
+
+bool fth_score_is_error(fth_score_kind kind) {
+    return kind == FTH_SCORE_WER || kind == FTH_SCORE_CER;
 }
 
 /* ---- opening ---- */
@@ -50,7 +56,11 @@ static int64_t further_references(const fth_folder *f) {
 
 static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
     char part[32];
-    FTH_TRY(read_text(f, "src", &s->sources));
+    if (f->speech.rate)
+        FTH_TRY(fth_folder_split(f, FTH_VALID, &s->recordings));
+    else
+        FTH_TRY(read_text(f, "src", &s->sources));
+    s->n = s->recordings ? (size_t)s->recordings->sentences : s->sources.n;
     s->n_refs = 1 + (size_t)further_references(f);
     s->refs = calloc(s->n_refs, sizeof *s->refs);
     s->ref = calloc(s->n_refs, sizeof *s->ref);
@@ -58,12 +68,11 @@ static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
     for (size_t i = 0; i < s->n_refs; i++) {
         snprintf(part, sizeof part, i ? "ref%zu" : "tgt", i);
         FTH_TRY(read_text(f, part, &s->refs[i]));
-        if (s->refs[i].n != s->sources.n)
+        if (s->refs[i].n != s->n)
             return fth_fail(FTH_BAD_INPUT, "%s/valid.%s.txt: has %zu lines, the sources %zu",
-                            f->path, part, s->refs[i].n, s->sources.n);
+                            f->path, part, s->refs[i].n, s->n);
         s->ref[i] = s->refs[i].line;
     }
-    s->n = s->sources.n;
     if (s->spec.sentences > 0 && (size_t)s->spec.sentences < s->n) s->n = (size_t)s->spec.sentences;
     return FTH_OK;
 }
@@ -73,7 +82,14 @@ static fth_err make_lines(fth_scorer *s) {
     s->outputs = calloc(s->n + 1, sizeof *s->outputs);
     s->hyp = calloc(s->n + 1, sizeof *s->hyp);
     if (!s->inputs || !s->outputs || !s->hyp) return no_memory();
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n && s->recordings; i++) {
+        const fth_vectors *v = s->recordings->frames;
+        const int64_t frames = fth_vectors_length(v, (int64_t)i);
+        if (frames < 0) return fth_vectors_damaged(v, (int64_t)i);
+        s->inputs[i] = (fth_input){
+            .frames = fth_vectors_at(v, (int64_t)i), .n_frames = frames, .number = (int64_t)i};
+    }
+    for (size_t i = 0; i < s->n && !s->recordings; i++) {
         const fth_text *line = &s->sources.line[i];
         s->inputs[i] = (fth_input){.text = strndup(line->text, line->length), .number = (int64_t)i};
         if (!s->inputs[i].text) return no_memory();
@@ -82,7 +98,7 @@ static fth_err make_lines(fth_scorer *s) {
 }
 
 static fth_err open_scorer(fth_scorer *s, const fth_folder *f) {
-    if (f->n_sides != 2 || !f->has_split[FTH_VALID])
+    if ((f->n_sides != 2 && !f->speech.rate) || !f->has_split[FTH_VALID])
         return fth_fail(FTH_USAGE, "--validate-score %s: %s has no validation pairs to translate",
                         fth_score_name(s->spec.kind), f->path);
     FTH_TRY(fth_folder_tokenizer(f, FTH_SOURCE, &s->src));
@@ -113,6 +129,7 @@ void fth_scorer_free(fth_scorer *s) {
     for (size_t i = 0; s->outputs && i < s->n; i++) fth_str_fini(&s->outputs[i]);
     for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_text_lines_fini(&s->refs[i]);
     fth_text_lines_fini(&s->sources);
+    fth_dataset_free(s->recordings);
     if (s->tgt != s->src) fth_tokenizer_free(s->tgt);
     fth_tokenizer_free(s->src);
     free(s->inputs);
@@ -178,10 +195,20 @@ static fth_err chrf(const fth_text_pairs *pairs, double *score) {
     return err;
 }
 
+static fth_err error_rate(const fth_text_pairs *pairs, bool characters, double *score) {
+    const fth_wer_options o = {.characters = characters};
+    fth_wer result;
+    FTH_TRY(fth_wer_corpus(pairs, &o, &result));
+    *score = 100 * result.score;
+    return FTH_OK;
+}
+
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score) {
     FTH_TRY(translate(s, model, dev, arenas));
     for (size_t i = 0; i < s->n; i++) s->hyp[i] = fth_str_view(&s->outputs[i]);
     const fth_text_pairs pairs = {.hyp = s->hyp, .ref = s->ref, .n = s->n, .n_refs = s->n_refs};
+    if (fth_score_is_error(s->spec.kind))
+        return error_rate(&pairs, s->spec.kind == FTH_SCORE_CER, score);
     return s->spec.kind == FTH_SCORE_BLEU ? bleu(&pairs, score) : chrf(&pairs, score);
 }
