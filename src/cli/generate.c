@@ -260,13 +260,6 @@ static fth_err run_to_output(work *w) {
 
 /* ---- set-up ---- */
 
-static fth_err load_tokenizer(const char *folder, const char *name, fth_tokenizer **out) {
-    char *path = fth_strdup_printf("%s/%s", folder, name);
-    fth_err err = path ? fth_tokenizer_load(path, out) : fth_fail(FTH_NO_MEMORY, "no memory");
-    free(path);
-    return err;
-}
-
 static fth_err check_vocab(const char *folder, const char *side, const fth_tokenizer *t,
                            int32_t vocab) {
     const int32_t ids = fth_tokenizer_size(t);
@@ -277,21 +270,7 @@ static fth_err check_vocab(const char *folder, const char *side, const fth_token
 }
 
 static fth_err load_tokenizers(work *w, const char *folder) {
-    char *joint = fth_strdup_printf("%s/tokenizer.model", folder);
-    if (!joint) return fth_fail(FTH_NO_MEMORY, "no memory");
-    bool is_joint = fth_file_exists(joint);
-    free(joint);
-    if (is_joint) {
-        FTH_TRY(load_tokenizer(folder, "tokenizer.model", &w->tgt));
-        w->src = w->tgt;
-    } else {
-        if (!fth_folder_has(folder, "tokenizer.src.model"))
-            return fth_fail(
-                FTH_NOT_FOUND,
-                "%s: has no tokenizer.model; fathom train puts one into its checkpoints", folder);
-        FTH_TRY(load_tokenizer(folder, "tokenizer.src.model", &w->src));
-        FTH_TRY(load_tokenizer(folder, "tokenizer.tgt.model", &w->tgt));
-    }
+    FTH_TRY(fth_tokenizers_load(folder, &w->src, &w->tgt));
     const fth_config *c = &w->model[0].config;
     if (c->arch == FTH_ENCDEC) FTH_TRY(check_vocab(folder, "source", w->src, c->src_vocab));
     return check_vocab(folder, "target", w->tgt, c->tgt_vocab);
