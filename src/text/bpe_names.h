@@ -9,10 +9,10 @@
 
 /* A zeroed one is empty and may be freed. */
 typedef struct fth_bpe_names {
-    fth_str text;    /* one after the other, each with a NUL after it */
-    size_t *at;      /* [n + 1] where they begin; the last: where the next one will */
+    fth_str text; /* one after the other, each with a NUL after it */
+    size_t *at;   /* [n + 1] where they begin; the last: where the next one will */
     int32_t n;
-    int32_t *places; /* [size] numbers by hash; -1: nothing is here */
+    int32_t *places;   /* [size] numbers by hash; -1: nothing is here */
     size_t size, room; /* of places, a power of two; of at */
 } fth_bpe_names;
 

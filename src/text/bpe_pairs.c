@@ -110,8 +110,7 @@ fth_err fth_bpe_pairs_queue(fth_bpe_pairs *p) {
     for (size_t i = 0; i < p->n_raised; i++) {
         fth_bpe_pair *pair = &p->pairs[p->raised[i]];
         pair->raised = 0;
-        if (pair->count > 0)
-            FTH_TRY(push(p, (fth_bpe_rank){pair->count, pair->left, pair->right}));
+        if (pair->count > 0) FTH_TRY(push(p, (fth_bpe_rank){pair->count, pair->left, pair->right}));
     }
     p->n_raised = 0;
     return FTH_OK;

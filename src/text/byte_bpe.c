@@ -19,9 +19,9 @@ typedef struct piece {
 
 typedef struct byte_bpe {
     fth_tokenizer base;
-    piece *pieces;     /* [base.size] */
-    uint8_t *uses;     /* [base.size] fth_bpe_use */
-    fth_str strings;   /* names and bytes of all */
+    piece *pieces;      /* [base.size] */
+    uint8_t *uses;      /* [base.size] fth_bpe_use */
+    fth_str strings;    /* names and bytes of all */
     int32_t bytes[256]; /* the id of each byte, or unk */
     fth_bpe_merges merges;
     int32_t *symbols; /* [n_symbols] ids that are found in text, the longest first */
@@ -168,8 +168,7 @@ static void free_bpe(fth_tokenizer *t) {
 /* The ids of a word's bytes, after the n of out. */
 static fth_err add_word_bytes(const byte_bpe *b, const char *word, size_t length, fth_ids *out) {
     FTH_TRY(fth_ids_reserve(out, length));
-    for (size_t i = 0; i < length; i++)
-        out->ids[out->n + i] = b->bytes[(unsigned char)word[i]];
+    for (size_t i = 0; i < length; i++) out->ids[out->n + i] = b->bytes[(unsigned char)word[i]];
     return FTH_OK;
 }
 

@@ -15,7 +15,7 @@ enum { BYTES = 256, SPECIAL = 4, LEAST = 2 /* times that two symbols stand toget
 /* A word of the text, and how often it is there. */
 typedef struct counted {
     int64_t count;
-    int32_t n;       /* symbols left */
+    int32_t n;      /* symbols left */
     size_t symbols; /* where they begin */
 } counted;
 
@@ -25,7 +25,7 @@ typedef struct training {
     fth_bpe_names words;
     counted *of_word; /* [room] */
     size_t room;
-    int32_t *symbols; /* of all words */
+    int32_t *symbols;    /* of all words */
     fth_bpe_names names; /* of the tokens */
     int32_t n_fixed;     /* special ones, symbols of the user and bytes */
     int32_t byte_id[BYTES];
@@ -79,8 +79,7 @@ static fth_err add_bytes(training *t) {
 static fth_err add_fixed(training *t) {
     static const char *const special[SPECIAL] = {"<s>", "<pad>", "</s>", "<unk>"};
     int32_t id;
-    for (int i = 0; i < SPECIAL; i++)
-        FTH_TRY(add_token(t, special[i], strlen(special[i]), &id));
+    for (int i = 0; i < SPECIAL; i++) FTH_TRY(add_token(t, special[i], strlen(special[i]), &id));
     FTH_TRY(add_user_symbols(t));
     const int32_t symbols = t->names.n - SPECIAL;
     FTH_TRY(add_bytes(t));
@@ -90,8 +89,8 @@ static fth_err add_fixed(training *t) {
                         "vocab-size %d: special symbols and the 256 bytes alone are %d; it must "
                         "not be below that",
                         t->spec->vocab_size, t->n_fixed);
-    FTH_TRY(fth_bpe_parts_init(&t->parts, (size_t)t->spec->vocab_size,
-                               (size_t)t->spec->vocab_size));
+    FTH_TRY(
+        fth_bpe_parts_init(&t->parts, (size_t)t->spec->vocab_size, (size_t)t->spec->vocab_size));
     t->parts.special = (fth_special_ids){FTH_BOS, FTH_PAD, FTH_EOS, FTH_UNK};
     for (int32_t i = 0; i < SPECIAL + symbols; i++)
         t->parts.uses[i] = i < SPECIAL ? FTH_BPE_CONTROL : FTH_BPE_SYMBOL;
@@ -146,8 +145,7 @@ static fth_err count_pairs(training *t) {
         counted *c = &t->of_word[w];
         c->symbols = at;
         c->n = (int32_t)length;
-        for (size_t i = 0; i < length; i++)
-            t->symbols[at + i] = t->byte_id[(unsigned char)word[i]];
+        for (size_t i = 0; i < length; i++) t->symbols[at + i] = t->byte_id[(unsigned char)word[i]];
         for (size_t i = 0; i + 1 < length; i++)
             FTH_TRY(fth_bpe_pairs_count(&t->pairs, t->symbols[at + i], t->symbols[at + i + 1],
                                         c->count, w));

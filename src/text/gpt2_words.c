@@ -8,7 +8,28 @@
 
 typedef enum sort { SIGN, LETTER, NUMBER, SPACE } sort;
 
-/* Unicode's property White_Space outside of ASCII. */
+/* Letters and numbers of Unicode 15.1 and 16, which utf8proc may not know yet. */
+static sort sort_of_new(utf8proc_int32_t c) {
+    static const struct {
+        utf8proc_int32_t first, last;
+        sort sort;
+    } ranges[] = {
+        {0x01c89, 0x01c8a, LETTER}, {0x0a7cb, 0x0a7cd, LETTER}, {0x0a7da, 0x0a7dc, LETTER},
+        {0x105c0, 0x105f3, LETTER}, {0x10d40, 0x10d49, NUMBER}, {0x10d4a, 0x10d65, LETTER},
+        {0x10d6f, 0x10d85, LETTER}, {0x10ec2, 0x10ec4, LETTER}, {0x11380, 0x11389, LETTER},
+        {0x1138b, 0x1138b, LETTER}, {0x1138e, 0x1138e, LETTER}, {0x11390, 0x113b5, LETTER},
+        {0x113b7, 0x113b7, LETTER}, {0x113d1, 0x113d1, LETTER}, {0x113d3, 0x113d3, LETTER},
+        {0x116d0, 0x116e3, NUMBER}, {0x11bc0, 0x11be0, LETTER}, {0x11bf0, 0x11bf9, NUMBER},
+        {0x13460, 0x143fa, LETTER}, {0x16100, 0x1611d, LETTER}, {0x16130, 0x16139, NUMBER},
+        {0x16d40, 0x16d6c, LETTER}, {0x16d70, 0x16d79, NUMBER}, {0x18cff, 0x18cff, LETTER},
+        {0x1ccf0, 0x1ccf9, NUMBER}, {0x1e5d0, 0x1e5ed, LETTER}, {0x1e5f0, 0x1e5f0, LETTER},
+        {0x1e5f1, 0x1e5fa, NUMBER}, {0x2ebf0, 0x2ee5d, LETTER}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (c >= ranges[i].first && c <= ranges[i].last) return ranges[i].sort;
+    return SIGN;
+}
+
+/* A character outside of ASCII; white space is Unicode's property White_Space. */
 static sort sort_of_wide(utf8proc_int32_t c) {
     switch (utf8proc_category(c)) {
     case UTF8PROC_CATEGORY_LU:
@@ -22,6 +43,7 @@ static sort sort_of_wide(utf8proc_int32_t c) {
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP: return SPACE;
+    case UTF8PROC_CATEGORY_CN: return sort_of_new(c);
     default: return c == 0x85 ? SPACE : SIGN; /* next line */
     }
 }

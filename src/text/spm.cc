@@ -343,8 +343,7 @@ void merge_word(const spm *t, std::vector<int> *word, double p, fth_rng *rng) {
     }
 }
 
-fth_err encode_dropped(const spm *t, std::string_view text, double p, fth_rng *rng,
-                       fth_ids *out) {
+fth_err encode_dropped(const spm *t, std::string_view text, double p, fth_rng *rng, fth_ids *out) {
     std::vector<int> ids, word;
     if (!t->is_bpe)
         return fth_fail(FTH_USAGE, "BPE dropout needs a tokenizer of the model-type bpe");
@@ -374,8 +373,7 @@ fth_err encode(const spm *t, std::string_view text, fth_ids *out) {
 }
 
 /* One word, without spaces. */
-fth_err encode_word(const spm *t, fth_word_cache *cache, std::string_view word,
-                    fth_ids *out) {
+fth_err encode_word(const spm *t, fth_word_cache *cache, std::string_view word, fth_ids *out) {
     if (word.size() > FTH_CACHED_BYTES) return encode(t, word, out);
     fth_cached_word *place = fth_word_cache_place(cache, word.data(), word.size());
     if (!fth_cached(place, word.data(), word.size())) {
@@ -390,8 +388,7 @@ fth_err encode_word(const spm *t, fth_word_cache *cache, std::string_view word,
     return FTH_OK;
 }
 
-fth_err encode_cached(const spm *t, fth_word_cache *cache, std::string_view text,
-                      fth_ids *out) {
+fth_err encode_cached(const spm *t, fth_word_cache *cache, std::string_view text, fth_ids *out) {
     /* a space mark in the text itself is a space to SentencePiece, but not here */
     if (!t->by_words || text.find(SPACE_MARK) != std::string_view::npos)
         return encode(t, text, out);
@@ -454,10 +451,9 @@ int32_t find_id(const fth_tokenizer *t, const char *text) {
     return p.IdToPiece(id) == text ? id : -1;
 }
 
-const fth_tokenizer_kind KIND = {"model",        SPACE_MARK,
-                                 free_spm,       encode_guarded,
-                                 encode_dropped_guarded, decode_guarded,
-                                 piece,          find_id};
+const fth_tokenizer_kind KIND = {
+    "model",        SPACE_MARK, free_spm, encode_guarded, encode_dropped_guarded,
+    decode_guarded, piece,      find_id};
 
 } // namespace
 

@@ -26,8 +26,12 @@ static bool is_off(const json_t *value) {
 }
 
 static fth_err check_model(const char *name, const json_t *model) {
-    static const char *const off[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
-                                      "byte_fallback", "ignore_merges", "fuse_unk"};
+    static const char *const off[] = {"dropout",
+                                      "continuing_subword_prefix",
+                                      "end_of_word_suffix",
+                                      "byte_fallback",
+                                      "ignore_merges",
+                                      "fuse_unk"};
     if (!is_text(model, "type", "BPE") && json_object_get(model, "type"))
         return bad(name, "model.type", json_object_get(model, "type"),
                    "of these files, byte-level BPE can be read");
@@ -80,8 +84,8 @@ static fth_err read_added(const char *name, const json_t *entry, fth_bpe_parts *
     const int32_t at = (int32_t)json_integer_value(id);
     if (fth_bpe_parts_give_role(p, at)) return FTH_OK;
     const bool mask = strcmp(content, FTH_MASK_PIECE) == 0;
-    p->uses[at] = json_is_true(json_object_get(entry, "special")) && !mask ? FTH_BPE_CONTROL
-                                                                          : FTH_BPE_SYMBOL;
+    p->uses[at] =
+        json_is_true(json_object_get(entry, "special")) && !mask ? FTH_BPE_CONTROL : FTH_BPE_SYMBOL;
     for (size_t i = 0; i < 3 && p->uses[at] == FTH_BPE_SYMBOL && !mask; i++)
         if (!is_off(json_object_get(entry, off[i])))
             return bad(name, off[i], entry, "a symbol is found wherever it stands");
@@ -157,10 +161,10 @@ static json_t *added_json(const fth_bpe_parts *p) {
     json_t *all = json_array();
     for (int32_t i = 0; i < p->n; i++) {
         if (p->uses[i] == FTH_BPE_TEXT) continue;
-        json_array_append_new(
-            all, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (int)i, "content",
-                           p->names[i], "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0,
-                           "special", p->uses[i] == FTH_BPE_CONTROL));
+        json_array_append_new(all, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (int)i,
+                                             "content", p->names[i], "single_word", 0, "lstrip", 0,
+                                             "rstrip", 0, "normalized", 0, "special",
+                                             p->uses[i] == FTH_BPE_CONTROL));
     }
     return all;
 }
@@ -169,12 +173,11 @@ static json_t *model_json(const fth_bpe_parts *p) {
     json_t *vocab = json_object(), *merges = json_array();
     for (int32_t i = 0; i < p->n; i++) json_object_set_new(vocab, p->names[i], json_integer(i));
     for (int32_t i = 0; i < p->n_merges; i++)
-        json_array_append_new(merges, json_sprintf("%s %s", p->names[p->merges[i][0]],
-                                                   p->names[p->merges[i][1]]));
-    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE",
-                     "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                     "fuse_unk", 0, "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab,
-                     "merges", merges);
+        json_array_append_new(
+            merges, json_sprintf("%s %s", p->names[p->merges[i][0]], p->names[p->merges[i][1]]));
+    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout",
+                     "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0,
+                     "byte_fallback", 0, "ignore_merges", 0, "vocab", vocab, "merges", merges);
 }
 
 static json_t *byte_level_json(bool blank_before) {
