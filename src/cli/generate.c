@@ -84,6 +84,8 @@ static fth_err detokenize(work *w, const fth_hypothesis *h) {
     int32_t n = h->n;
     if (n && h->tokens[n - 1] == w->model[0].config.eos) n--;
     FTH_TRY(fth_tokenizer_decode(w->tgt, h->tokens, (size_t)n, &w->text));
+    for (size_t i = 0; i < w->text.length; i++) /* an answer is one line */
+        if (w->text.text[i] == '\n' || w->text.text[i] == '\r') w->text.text[i] = ' ';
     return fth_str_add(&w->text, "", 0);
 }
 
