@@ -56,6 +56,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
                            .n_options = FTH_RUN_GROUPS,
                            .restore_file = o->restore_file,
                            .init_from = o->init_from,
+                           .init_scale = o->init_scale,
                            .max_tokens = o->max_tokens,
                            .update_freq = o->update_freq > 0 ? o->update_freq : 1,
                            .max_update = a->max_update,

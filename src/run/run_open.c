@@ -34,6 +34,7 @@ static fth_err open_model(fth_running *r) {
     if (trained && !r->spec->reset_schedule && method && method->settle) method->settle(&config);
     FTH_TRY(fth_run_size_check(r->spec, r->device, &config));
     FTH_TRY(fth_model_init(&r->model, &config));
+    fth_model_scale_init(&r->model, r->spec->init_scale);
     FTH_TRY(fth_run_items_init(&r->items, r->spec, &r->folder, r->train, &r->model.config));
     return fth_run_batcher(r->spec, r->train, &r->items.train, &r->batcher);
 }
