@@ -19,33 +19,6 @@
 
 enum { VOCAB = 11, LENGTH = 6 };
 
-/* Logits of a whole target, computed at once: [n, VOCAB]. */
-static void full_logits(model_case *m, const int32_t *src, int32_t n_src, const int32_t *tgt,
-                        int32_t n, double *out) {
-    fth_graph g;
-    fth_outputs o;
-    fth_program *p = NULL;
-    fth_batch_store store;
-    fth_graph_spec what = {.logits = true};
-    fth_program_spec how = {.arenas = &m->trainer.arenas};
-    fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 9, .max_len = 9};
-    fth_capacities(&size, how.capacity);
-    const int32_t src_offsets[] = {0, n_src}, tgt_offsets[] = {0, n}, targets[LENGTH] = {0};
-    assert_int_equal(fth_model_graph(&m->model, &what, &g, &o), FTH_OK);
-    assert_int_equal(fth_program_new(m->device, &g, &how, &p), FTH_OK);
-    assert_int_equal(fth_batch_store_init(&store, 9, 9, 1), FTH_OK);
-    if (n_src)
-        assert_int_equal(fth_batch_store_fill(&store, FTH_SRC, 1, src_offsets, src, NULL, VOCAB),
-                         0);
-    assert_int_equal(fth_batch_store_fill(&store, FTH_TGT, 1, tgt_offsets, tgt, targets, VOCAB), 0);
-    fth_step step = {.update = 1};
-    fth_method_step(&m->model.method, m->model.config.step, step.slots);
-    assert_int_equal(fth_program_run(p, &store.batch, &step), FTH_OK);
-    assert_int_equal(fth_program_read(p, o.logits, out), FTH_OK);
-    fth_program_free(p);
-    fth_batch_store_fini(&store);
-}
-
 static void compare_rows(const char *what, double tolerance, const float *got,
                          const double *wanted) {
     for (int v = 0; v < VOCAB; v++)
@@ -65,9 +38,9 @@ static void check_steps(const char *method, fth_arch arch, const char *device, d
     model_case_init(&m, &config, device, 2, 0.2, 0);
     bool encdec = arch == FTH_ENCDEC;
     double full[3][LENGTH * VOCAB];
-    full_logits(&m, src, encdec ? 4 : 0, a, LENGTH, full[0]);
-    full_logits(&m, src, encdec ? 4 : 0, b, LENGTH, full[1]);
-    full_logits(&m, src + 4, encdec ? 2 : 0, c, LENGTH, full[2]);
+    model_case_logits(&m, src, encdec ? 4 : 0, a, LENGTH, full[0]);
+    model_case_logits(&m, src, encdec ? 4 : 0, b, LENGTH, full[1]);
+    model_case_logits(&m, src + 4, encdec ? 2 : 0, c, LENGTH, full[2]);
     fth_stepper_spec spec = {
         .sentences = 2, .src_tokens = encdec ? 6 : 0, .rows = 3, .length = LENGTH};
     fth_stepper *s = NULL;
@@ -200,7 +173,7 @@ static void scores_are_those_of_the_model(void **state) {
             for (int k = 0; k + 1 < h->n; k++) tgt[k + 1] = h->tokens[k];
             int32_t first = source_offsets[i], n_src = source_offsets[i + 1] - first;
             assert_in_range(h->n, 1, LENGTH);
-            full_logits(&m, sources + first, n_src, tgt, h->n, logits);
+            model_case_logits(&m, sources + first, n_src, tgt, h->n, logits);
             for (int k = 0; k < h->n; k++) {
                 for (int v = 0; v < VOCAB; v++) row[v] = (float)logits[k * VOCAB + v];
                 fth_log_softmax(row, VOCAB, 1, logp);

@@ -89,6 +89,8 @@ static fth_err detokenize(work *w, const fth_hypothesis *h) {
     int32_t n = h->n;
     if (n && h->tokens[n - 1] == w->model[0].config.eos) n--;
     FTH_TRY(fth_tokenizer_decode(w->tgt, h->tokens, (size_t)n, &w->text));
+    for (size_t i = 0; i < w->text.length; i++) /* an answer is one line */
+        if (w->text.text[i] == '\n' || w->text.text[i] == '\r') w->text.text[i] = ' ';
     return fth_str_add(&w->text, "", 0);
 }
 
@@ -298,13 +300,6 @@ static fth_err run_to_output(work *w) {
 
 /* ---- set-up ---- */
 
-static fth_err load_tokenizer(const char *folder, const char *name, fth_tokenizer **out) {
-    char *path = fth_strdup_printf("%s/%s", folder, name);
-    fth_err err = path ? fth_tokenizer_load(path, out) : fth_fail(FTH_NO_MEMORY, "no memory");
-    free(path);
-    return err;
-}
-
 static fth_err check_vocab(const char *folder, const char *side, const fth_tokenizer *t,
                            int32_t vocab) {
     const int32_t ids = fth_tokenizer_size(t);
@@ -315,21 +310,7 @@ static fth_err check_vocab(const char *folder, const char *side, const fth_token
 }
 
 static fth_err load_tokenizers(work *w, const char *folder) {
-    char *joint = fth_strdup_printf("%s/tokenizer.model", folder);
-    if (!joint) return fth_fail(FTH_NO_MEMORY, "no memory");
-    bool is_joint = fth_file_exists(joint);
-    free(joint);
-    if (is_joint) {
-        FTH_TRY(load_tokenizer(folder, "tokenizer.model", &w->tgt));
-        w->src = w->tgt;
-    } else {
-        if (!fth_folder_has(folder, "tokenizer.src.model"))
-            return fth_fail(
-                FTH_NOT_FOUND,
-                "%s: has no tokenizer.model; fathom train puts one into its checkpoints", folder);
-        FTH_TRY(load_tokenizer(folder, "tokenizer.src.model", &w->src));
-        FTH_TRY(load_tokenizer(folder, "tokenizer.tgt.model", &w->tgt));
-    }
+    FTH_TRY(fth_tokenizers_load(folder, &w->src, &w->tgt));
     const fth_config *c = &w->model[0].config;
     if (c->arch == FTH_ENCDEC && c->front == FTH_FRONT_TEXT)
         FTH_TRY(check_vocab(folder, "source", w->src, c->src_vocab));

@@ -63,7 +63,8 @@ FTH_OPTIONS(table_options, "tables, for classification and regression", TABLE_OP
 FTH_OPTIONS(image_options, "pictures", IMAGE_OPTIONS)
 
 #define VOCABULARY_OPTIONS(X)                                                                      \
-    X(CHOICE, model_type, "bpe", FTH_CHOICES("bpe|unigram|word|char"), "kind of tokens")           \
+    X(CHOICE, model_type, "bpe", FTH_CHOICES("bpe|unigram|word|char|byte-bpe"),                    \
+      "kind of tokens; byte-bpe is GPT-2's, which has a token for every byte")                     \
     X(I64, vocab_size, "8000", FTH_RANGE(0, 16777216),                                             \
       "ids of a tokenizer, special ones included; word and char take all there are by default")    \
     X(BOOL, joint, "true", FTH_ANY, "one tokenizer for source and target")                         \
@@ -78,7 +79,8 @@ FTH_OPTIONS(image_options, "pictures", IMAGE_OPTIONS)
       "of text before it is cut; _cf folds case; auto: identity for word and char, else nmt_nfkc") \
     X(SIZE, tokenizer_sample, "100M", FTH_MIN(1024), "text that a tokenizer is made of at most")   \
     X(LIST, tokenizer, "", FTH_SHOWN_AS("FILE"),                                                   \
-      "use this SentencePiece model; given twice: those of source and target")
+      "use this SentencePiece model, tokenizer.json, or vocab.json with merges.txt beside it; "    \
+      "given twice: those of source and target")
 FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
 
 #define PREPARE_OPTIONS(X)                                                                         \
@@ -205,8 +207,14 @@ static fth_err check_tokenizer(const vocabulary_options *o, const fth_option_gro
     static const char *const made[] = {"model_type",       "vocab_size",   "character_coverage",
                                        "byte_fallback",    "user_symbols", "normalization",
                                        "tokenizer_sample", "mask",         NULL};
+    static const char *const of_characters[] = {"character_coverage", "byte_fallback",
+                                                "normalization", NULL};
     const size_t n = o->tokenizer.count;
     if (n > 2) return fth_fail(FTH_USAGE, "--tokenizer is given %zu times; two are the most", n);
+    if (n == 0 && strcmp(o->model_type, FTH_BYTE_BPE) == 0)
+        return fth_refuse_options(
+            groups, N_GROUPS, of_characters,
+            "is for tokens of characters; byte-bpe has all bytes as they are");
     if (n == 0) return FTH_OK;
     FTH_TRY(fth_refuse_options(groups, N_GROUPS, made,
                                "is for a new tokenizer; cannot be given with --tokenizer"));

@@ -94,6 +94,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
                            .rates = {.layer_decay = all->rates.layer_lr_decay,
                                      .freeze = (const char *const *)all->rates.freeze.items,
                                      .n_freeze = all->rates.freeze.count},
+                           .init_scale = o->init_scale,
                            .max_tokens = o->max_tokens,
                            .update_freq = o->update_freq > 0 ? o->update_freq : 1,
                            .max_update = a->max_update,

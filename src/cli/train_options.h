@@ -25,6 +25,8 @@
       "end")                                                                                       \
     X(I64, seed, "1", FTH_KEPT(FTH_MIN(0)),                                                        \
       "of initial values, dropout and the order of the data")                                      \
+    X(F64, init_scale, "1", FTH_KEPT(FTH_ABOVE(0)),                                                \
+      "multiplies the initial weights of the layers, whatever the method makes of them")           \
     X(I64, max_tokens, "4096", FTH_KEPT(FTH_RANGE(1, 16777216)),                                   \
       "source tokens, and target tokens, of a batch at most")                                      \
     X(I64, update_freq, "", FTH_KEPT(FTH_RANGE(1, 65536)),                                         \

@@ -281,15 +281,20 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
     return err;
 }
 
-/* Tokenizer file i of the data set, as it is called in any folder. malloc'd; NULL when out of
- * memory. */
-static char *tokenizer_in(const char *folder, const fth_folder *f, size_t i) {
-    const char *part = !f->separate ? "" : i == FTH_SOURCE ? ".src" : ".tgt";
-    return fth_strdup_printf("%s/tokenizer%s.model", folder, part);
+/* What the names of tokenizer i's file have before the suffix, in any folder. */
+static const char *part_of(const fth_folder *f, size_t i) {
+    return !f->separate ? "" : i == FTH_SOURCE ? ".src" : ".tgt";
+}
+
+/* Tokenizer file i of the data set; the name of a SentencePiece model where there is none. */
+static char *tokenizer_in(const fth_folder *f, size_t i) {
+    char *path = NULL;
+    if (fth_tokenizer_find(f->path, part_of(f, i), &path)) return NULL;
+    return path ? path : fth_strdup_printf("%s/tokenizer%s.model", f->path, part_of(f, i));
 }
 
 char *fth_folder_tokenizer_path(const fth_folder *f, int side) {
-    return tokenizer_in(f->path, f, (size_t)side);
+    return tokenizer_in(f, (size_t)side);
 }
 
 fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out) {
@@ -327,7 +332,7 @@ static fth_err hash_of(const char *path, char text[FTH_HASH_TEXT]) {
 }
 
 static fth_err check_tokenizer_file(const fth_folder *f, size_t i) {
-    char *path = tokenizer_in(f->path, f, i), hash[FTH_HASH_TEXT];
+    char *path = tokenizer_in(f, i), hash[FTH_HASH_TEXT];
     fth_err err =
         path ? hash_of(path, hash) : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
     if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
@@ -343,18 +348,26 @@ fth_err fth_folder_check_tokenizers(const fth_folder *f) {
     return FTH_OK;
 }
 
-static bool has_tokenizer(const char *model) {
-    return fth_folder_has(model, "tokenizer.model") ||
-           fth_folder_has(model, "tokenizer.src.model") ||
-           fth_folder_has(model, "tokenizer.tgt.model");
+/* Does the folder have a tokenizer, for both sides or for one? */
+static fth_err has_tokenizer(const char *model, bool *has) {
+    static const char *const parts[] = {"", ".src", ".tgt"};
+    *has = false;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !*has; i++) {
+        char *path = NULL;
+        FTH_TRY(fth_tokenizer_find(model, parts[i], &path));
+        *has = path != NULL;
+        free(path);
+    }
+    return FTH_OK;
 }
 
 fth_err fth_folder_check_model(const fth_folder *f, const char *model) {
-    for (size_t i = 0; i < 1 + (size_t)f->separate && !f->image.patch && has_tokenizer(model);
-         i++) {
-        char *path = tokenizer_in(model, f, i), hash[FTH_HASH_TEXT] = "";
-        fth_err err = path ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", model);
-        if (err == FTH_OK && fth_file_exists(path)) err = hash_of(path, hash);
+    bool has;
+    FTH_TRY(has_tokenizer(model, &has));
+    for (size_t i = 0; i < 1 + (size_t)f->separate && !f->image.patch && has; i++) {
+        char *path = NULL, hash[FTH_HASH_TEXT] = "";
+        fth_err err = fth_tokenizer_find(model, part_of(f, i), &path);
+        if (err == FTH_OK && path) err = hash_of(path, hash);
         if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
             err = fth_fail(FTH_BAD_INPUT,
                            "%s: was cut into tokens by another tokenizer than that of %s; fathom "

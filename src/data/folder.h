@@ -6,7 +6,8 @@
  *     DATASET/train.labels ...      of tables and pictures: a label for each sentence (data/vectors.h)
  *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
  *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)
- *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model
+ *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model; .json
+ *                                   where it is a byte-level BPE
  *     DATASET/valid.src.txt ...     the text of valid and test pairs (data/split_text.h) */
 #ifndef FTH_DATA_FOLDER_H
 #define FTH_DATA_FOLDER_H

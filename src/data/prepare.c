@@ -171,10 +171,11 @@ static fth_err fail_blank(const work *w, int side) {
  * normalisation that makes up to 18 of one; nothing to learn is in a word as long as this. */
 enum { LONGEST_WORD = 1000 };
 
-/* Words and characters are only counted, and a cut would make other words. */
+/* Words and characters are only counted, and a cut would make other words; byte-level BPE has no
+ * such bound. */
 static size_t longest_word(const fth_prepare *p) {
     const char *type = p->tokenizer.model_type;
-    return strcmp(type, "word") == 0 || strcmp(type, "char") == 0 ? SIZE_MAX : LONGEST_WORD;
+    return strcmp(type, "bpe") == 0 || strcmp(type, "unigram") == 0 ? LONGEST_WORD : SIZE_MAX;
 }
 
 static void warn_cut(const work *w, int64_t cut) {
@@ -221,11 +222,10 @@ end:
 
 /* Puts a tokenizer into the data set and makes it ready for use. */
 static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, const char *name) {
-    const char *file = !w->separate ? "tokenizer.model"
-                       : i == 0     ? "tokenizer.src.model"
-                                    : "tokenizer.tgt.model";
-    char hash[FTH_HASH_TEXT];
+    const char *part = !w->separate ? "" : i == 0 ? ".src" : ".tgt";
+    char hash[FTH_HASH_TEXT], file[32];
     FTH_TRY(fth_tokenizer_parse(model, size, name, &w->tokenizer[i]));
+    snprintf(file, sizeof file, "tokenizer%s.%s", part, fth_tokenizer_suffix(w->tokenizer[i]));
     char *path = fth_strdup_printf("%s/%s", w->folder.temp, file);
     if (!path) return no_memory();
     fth_err err = fth_file_write(path, model, size);
@@ -267,7 +267,7 @@ static fth_err load_tokenizers(work *w) {
     for (int i = 0; i < 1 + w->separate; i++) {
         char *model = NULL;
         size_t size = 0;
-        FTH_TRY(fth_file_read(w->p->tokenizer_path[i], &model, &size));
+        FTH_TRY(fth_tokenizer_read(w->p->tokenizer_path[i], &model, &size));
         fth_err err = keep_tokenizer(w, i, model, size, w->p->tokenizer_path[i]);
         free(model);
         FTH_TRY(err);

@@ -102,7 +102,7 @@ fth_err fth_stepper_new(const fth_model *model, fth_device *dev, const fth_arena
     s->model = model;
     s->device = dev;
     s->spec = *spec;
-    s->n_slots = spec->rows * spec->length;
+    s->n_slots = spec->slots > 0 ? spec->slots : spec->rows * spec->length;
     /* ref computes in double and shows what a choice among all words gives */
     s->k = dev->full == FTH_F32 ? spec->top : 0;
     s->numbers.update = (uint32_t)model->config.step;

@@ -18,7 +18,8 @@ typedef struct fth_stepper_spec {
     int32_t src_tokens; /* most of one batch */
     int32_t rows;       /* most live hypotheses */
     int32_t length;     /* most tokens of a hypothesis, the first symbol counted */
-    int32_t top;        /* words of a row that the device chooses, at most FTH_TOP_MOST; 0: none */
+    int32_t slots; /* cache rows; 0: as many as rows of that length take, which share nothing */
+    int32_t top;   /* words of a row that the device chooses, at most FTH_TOP_MOST; 0: none */
 } fth_stepper_spec;
 
 /* The model, its device and its parameters outlive the stepper. Parameters must not change

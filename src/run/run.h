@@ -35,6 +35,7 @@ typedef struct fth_run_spec {
     fth_config config;        /* vocabularies and special ids are set from the data */
     const char *restore_file; /* "" or a model folder whose weights the run starts from */
     const char *init_from;    /* "" or one of another task, of which it takes what fits */
+    double init_scale;        /* of the layers' initial values; 1: as the method has them */
     fth_recipe recipe;
     fth_rates rates; /* which parameters learn more slowly, or not at all */
     int64_t max_tokens, update_freq;
