@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <vector>
 
@@ -51,7 +52,11 @@ template <class Body> fth_err guarded(const char *what, Body body) {
         return body();
     } catch (const std::bad_alloc &) {
         return fth_fail(FTH_NO_MEMORY, "%s: no memory", what);
+    } catch (const std::system_error &e) { /* no thread can be started */
+        return fth_fail(FTH_FAILED, "%s: SentencePiece: %s", what, e.what());
     } catch (const std::exception &e) {
+        if (strstr(e.what(), "bad_alloc")) /* the library has caught one and thrown its own */
+            return fth_fail(FTH_NO_MEMORY, "%s: no memory", what);
         return fth_fail(FTH_BAD_INPUT, "%s: SentencePiece: %s", what, e.what());
     } catch (...) {
         return fth_fail(FTH_FAILED, "%s: SentencePiece failed", what);
