@@ -155,14 +155,7 @@ fth_err fth_bench_train(const fth_bench *what) {
     const fth_device_options *d = what->device;
     bench b = {.o = o};
     fth_config config;
-    fth_recipe recipe = {.schedule = {.kind = FTH_CONSTANT, .lr = 1e-5},
-                         .beta1 = 0.9,
-                         .beta2 = 0.98,
-                         .eps = 1e-8,
-                         .weight_decay = 1e-4,
-                         .smoothing = 0.1,
-                         .dropout = true,
-                         .seed = 1};
+    const fth_recipe recipe = fth_bench_recipe();
     FTH_TRY(fth_bench_config(what, &config));
     FTH_TRY(check_length(o, &config));
     b.seconds = calloc((size_t)o->updates * 2, sizeof *b.seconds);
