@@ -34,6 +34,13 @@ best() { grep '"type":"end"' "$1/log.jsonl" | sed 's/.*"best":\([0-9]*\.[0-9][0-
 expect 2 launch 2 $train --save-dir bad --update-freq 4 --reduce fast --pipeline 2
 grep -q -- '--reduce fast: ' err || fail "--reduce fast beside --pipeline: $(cat err)"
 
+# ---- bench: each rank sends its share of the gradients of every round, and its slice of the weights ----
+expect 0 launch 2 "$fathom" bench train --arch dec --decoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2 --vocab 50 \
+    --max-tokens 64 --threads 1 --device cpu --update-freq 4 --updates 2 --json
+awk '{ match($0, /"parameters": [0-9]*/); n = substr($0, RSTART + 14, RLENGTH - 14)
+       match($0, /"sent_bytes": [0-9]*/); x = substr($0, RSTART + 14, RLENGTH - 14)
+       exit !($0 ~ /"ranks": 2,/ && x > 6 * n * 0.95 && x < 6 * n * 1.2) }' out || fail "bytes that a rank sends: $(cat out)"
+
 # ---- a slow rank is named, with what the others wait for it ----
 wide="$train --save-dir slow --d-model 128 --ffn-dim 512 --max-tokens 1000 --max-update 6 --log-interval 6"
 expect 0 timeout 120 "$mpirun" -np 1 $wide : -np 1 env FATHOM_CPU_ISA=plain $wide

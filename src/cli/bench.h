@@ -23,7 +23,7 @@
     X(I64, ranks, "2", FTH_RANGE(1, 65536), "scaling: ranks that would train together")            \
     X(I64, ranks_per_host, "8", FTH_RANGE(1, 65536), "scaling: of them on a host")                 \
     X(F64, link_gb_s, "300", FTH_ABOVE(0),                                                         \
-      "scaling: gigabytes a second between two ranks of a host, one way")                          \
+      "scaling: gigabytes a second out of a rank, to others of its host")                          \
     X(F64, net_gb_s, "50", FTH_ABOVE(0), "scaling: gigabytes a second from a host to others")      \
     X(F64, latency_us, "20", FTH_MIN(0), "scaling: microseconds until a message begins to come")   \
     X(F64, batch_ms, "0", FTH_MIN(0),                                                              \

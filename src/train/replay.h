@@ -12,7 +12,7 @@
 /* The machines. Bytes a second of one direction. */
 typedef struct fth_topology {
     int ranks, ranks_per_host, stages;
-    double link;    /* between two ranks of a host, each has one */
+    double link;    /* out of a rank, to others of its host */
     double net;     /* of a host to the others, its ranks share it */
     double latency; /* seconds until the first byte of a message comes */
 } fth_topology;
