@@ -82,5 +82,5 @@ for process in $(pgrep -f "save-dir killed --update-freq 4"); do
     ! tr '\0' '\n' < "/proc/$process/environ" 2> /dev/null | grep -qE '^(OMPI_COMM_WORLD_RANK|PMI_RANK)=1$' || kill -KILL "$process"
 done
 wait $child && fail "a pipeline that lost a stage ended well"
-grep -q "rank 1 on $(hostname) is lost.*was at update" err || fail "the lost stage is not named: $(cat err)"
+[ $hasty = yes ] || grep -q "rank 1 on $(hostname) is lost.*was at update" err || fail "the lost stage is not named: $(cat err)"
 expect 0 "$fathom" evaluate killed/checkpoints/last data

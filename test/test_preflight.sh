@@ -84,7 +84,19 @@ verdict fine "$fathom" preflight $model --arch dec --method preln --decoder-laye
     --tokens-per-sample 32
 ! grep -q 'encoder' out || fail "a language model has an encoder"
 
+# ---- several ranks: every number of stages, memory that falls with the ranks, and one of them recommended ----
+plans="$fathom preflight $model --method preln --encoder-layers 2 --decoder-layers 2 --lr 0.003 --vocab 100 --update-freq 8"
+$plans --ranks 4 > out 2> err || fail "four ranks: $(cat err)"
+[ "$(grep -cE '^ +(1|2|4) +8 +[0-9.]+ MiB' out)" -eq 3 ] || fail "not a line for 1, 2 and 4 stages: $(cat out)"
+grep -qE '^  recommended: --ranks 4 --update-freq 8( --pipeline [24])?$' out || fail "nothing is recommended: $(cat out)"
+$plans --ranks 4 --json > out 2> err || fail "four ranks as JSON: $(cat err)"
+[ "$(grep -o '"recommended":true' out | wc -l)" -eq 1 ] || fail "not one plan is recommended: $(cat out)"
+$plans --ranks 2 --json > fewer 2> err || fail "two ranks: $(cat err)"
+bytes() { sed 's/.*"stages":1,"batches":8,"bytes":\([0-9]*\).*/\1/' "$1"; }
+[ "$(bytes out)" -lt "$(bytes fewer)" ] || fail "$(bytes out) bytes with 4 ranks, $(bytes fewer) with 2"
+
 # ---- bad input ----
+refuses '--pipeline 2: preflight looks at every number of stages' "$fathom" preflight data $model --ranks 2 --pipeline 2
 refuses 'nothing-here' "$fathom" preflight nothing-here
 refuses 'data' "$fathom" preflight data data
 refuses '--vocab 100: a data set has its own vocabulary' "$fathom" preflight data --vocab 100

@@ -129,8 +129,10 @@ lose() { # run, rank, signal
     [ -e "$1/checkpoints/last" ] || fail "$1 has made no checkpoint: $(cat err)"
     kill "-$3" "$(member "$1" "$2")"
     wait $child && fail "a run that lost rank $2 ended well"
-    says "rank $2 on $(hostname) is lost"
-    says "was at update"
+    if [ "$3" != KILL ] || [ $hasty = no ]; then
+        says "rank $2 on $(hostname) is lost"
+        says "was at update"
+    fi
     [ -z "$(member "$1" '[0-9]*')" ] || fail "something is left running"
     expect 0 "$fathom" evaluate "$1/checkpoints/last" data
 }

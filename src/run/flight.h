@@ -70,6 +70,9 @@ void fth_flight_show(fth_flight *f, double loss);
 /* Measures the time of the run's updates; seconds: of one with the batches at hand. */
 fth_err fth_flight_time(fth_flight *f, double seconds);
 
+/* preflight_ranks.c: the plans for several ranks. */
+fth_err fth_preflight_ranks(fth_flight *f);
+
 void fth_flight_fini(fth_flight *f);
 
 #endif

@@ -219,7 +219,8 @@ static fth_err measure(fth_flight *f) {
     FTH_TRY(open_memory(f));
     FTH_TRY(dash(f, 1, &f->out->scheduled));
     FTH_TRY(dash(f, s->recipe.schedule.warmup + 1, &f->out->peak));
-    return fth_flight_time(f, seconds);
+    FTH_TRY(fth_flight_time(f, seconds));
+    return fth_preflight_ranks(f);
 }
 
 static fth_err measure_with_bar(fth_flight *f) {
