@@ -28,7 +28,7 @@
     X(F64, init_scale, "1", FTH_KEPT(FTH_ABOVE(0)),                                                \
       "multiplies the initial weights of the layers, whatever the method makes of them")           \
     X(I64, max_tokens, "4096", FTH_KEPT(FTH_RANGE(1, 16777216)),                                   \
-      "source tokens, and target tokens, of a batch at most")                                      \
+      "source tokens, of recordings rows of 40 ms, and target tokens of a batch, each, at most")   \
     X(I64, update_freq, "", FTH_KEPT(FTH_RANGE(1, 65536)),                                         \
       "batches whose gradients make one update; default: one of each rank")                        \
     X(I64, max_epoch, "0", FTH_SAID(FTH_MIN(0)), "passes over the data; 0: no limit")              \

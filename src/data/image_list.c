@@ -101,7 +101,7 @@ fth_err fth_image_list_next(fth_image_list *l, int read, const fth_image **image
 fth_err fth_image_list_map(fth_image_list *l, const fth_image **map) {
     if (!l->lines)
         return fth_fail(FTH_USAGE, "%s: records of CIFAR have no label maps", l->file.name);
-    char *path = beside(l->file.path, strchr(l->line, 0) + 1);
+    char *path = fth_path_beside(l->file.path, strchr(l->line, 0) + 1);
     if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", l->file.name);
     fth_image_fini(&l->map);
     fth_err err = fth_image_read_numbers(path, &l->map);
