@@ -2,7 +2,7 @@
 #ifndef FTH_CLI_EVALUATE_CHOICES_H
 #define FTH_CLI_EVALUATE_CHOICES_H
 
-#include "backend/arenas.h"
+#include "decode/stepper.h"
 #include "base/options.h"
 #include "cli/common_options.h"
 #include "model/model.h"
