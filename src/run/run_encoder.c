@@ -94,7 +94,6 @@ fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const
     if (data->images) {
         items->train.class_token = fth_config_has_cls(c);
         if (c->head == FTH_HEAD_MASKED_TOKEN) items->train.masked = e->mask_patches;
-
     } else if (c->head == FTH_HEAD_MASKED_TOKEN) {
         FTH_TRY(init_masking(items, spec, folder, data));
         items->train.masking = &items->masking;
