@@ -143,10 +143,19 @@ static void move(const fth_row *row, const place *p, float *flat, float *theirs,
     }
 }
 
+/* Whether an earlier row has given the tensor of this one, which stands for one alone. */
+static bool is_there(const fth_row *row, const fth_tensors *t) {
+    if (!row->ours[0] || strpbrk(row->theirs, "*@") || ends_with(row->ours[0], '.')) return false;
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->tensors[i].name, row->theirs) == 0) return true;
+    return false;
+}
+
 fth_err fth_rows_out(const fth_row *rows, const fth_model *m, const float *flat, fth_tensors *out) {
     place p;
     int64_t shape[2];
-    for (const fth_row *row = rows; row->theirs; row++)
+    for (const fth_row *row = rows; row->theirs; row++) {
+        if (row->reading || is_there(row, out)) continue;
         for (int32_t i = 0; i < places_of(row, m); i++) {
             if (!find_place(row, i, m, &p)) continue;
             their_shape(row, &p, shape);
@@ -159,6 +168,7 @@ fth_err fth_rows_out(const fth_row *rows, const fth_model *m, const float *flat,
             FTH_TRY(fth_tensors_add(out, p.name, FTH_ST_F32, p.rank, shape, NULL, &room));
             move(row, &p, (float *)flat, room, true);
         }
+    }
     return FTH_OK;
 }
 
