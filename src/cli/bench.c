@@ -4,19 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/device/device.h"
 #include "base/option_uses.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "data/frames.h"
-
-double fth_bench_cpu(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Bytes of this process: resident now, or at their peak. */
 static int64_t process_bytes(const char *key) {
@@ -38,16 +31,6 @@ fth_err fth_bench_bytes(fth_device *dev, bool peak, int64_t *out) {
     FTH_TRY(dev->backend->memory(dev, &available, &total));
     *out = total - available;
     return FTH_OK;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double fth_bench_median(double *seconds, int64_t n) {
-    qsort(seconds, (size_t)n, sizeof *seconds, by_value);
-    return n % 2 ? seconds[n / 2] : 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]);
 }
 
 void fth_bench_print_profile(const double *times, double total, double n, const char *unit) {

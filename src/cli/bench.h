@@ -2,7 +2,9 @@
 #ifndef FTH_CLI_BENCH_H
 #define FTH_CLI_BENCH_H
 
-#include "cli/common_options.h"
+#include "backend/device/device.h"
+#include "cli/device_options.h"
+#include "cli/model_options.h"
 
 #define BENCH_OPTIONS(X)                                                                           \
     X(I64, vocab, "8192", FTH_RANGE(5, 16777216), "words of the vocabulary")                       \
@@ -62,11 +64,6 @@ fth_err fth_bench_train(const fth_bench *b);
 fth_err fth_bench_generate(const fth_bench *b);
 fth_err fth_bench_gemm(const fth_bench *b);
 fth_err fth_bench_scaling(const fth_bench *b);
-
-double fth_bench_cpu(void);
-
-/* Sorts the times and gives the one in the middle. */
-double fth_bench_median(double *seconds, int64_t n);
 
 /* Bytes taken on the device, now or at their peak: of a GPU what the driver says, else what the
  * process has. */

@@ -4,7 +4,6 @@
 
 #include "decode/stepper.h"
 #include "base/options.h"
-#include "cli/common_options.h"
 #include "model/model.h"
 
 #define CHOICES_OPTIONS(X)                                                                         \

@@ -2,7 +2,9 @@
 #ifndef FTH_CLI_TRAIN_OPTIONS_H
 #define FTH_CLI_TRAIN_OPTIONS_H
 
-#include "cli/common_options.h"
+#include "cli/device_options.h"
+#include "cli/model_options.h"
+#include "cli/optimiser_options.h"
 #include "run/run.h"
 
 #define TRAIN_OPTIONS(X)                                                                           \

@@ -46,7 +46,8 @@ static shape draw_shape(fth_rng *rng, const double background[3]) {
     return s;
 }
 
-/* Inside of a circle; else within all sides of a polygon with so many, all as far from its middle. */
+/* Inside of a circle; else within all sides of a polygon with so many, all as far from its
+ * middle. */
 static bool is_inside(const shape *s, double x, double y) {
     const double dx = x - s->x, dy = y - s->y, pi = acos(-1);
     if (s->class == 1) return dx * dx + dy * dy < s->radius * s->radius;

@@ -34,8 +34,9 @@ int32_t fth_label_set_find(const fth_label_set *s, const char *name);
 int32_t fth_label_set_find_part(const fth_label_set *s, const char *name, size_t length);
 void fth_label_set_fini(fth_label_set *s);
 
-/* FOLDER/labels.json: {"kind": "class", "names": [...]}, the same with "places", or {"kind": "number"}. A data set has it, and a model that was
- * trained on it. Nothing is written where there are no labels, and none are read where there is no file. */
+/* FOLDER/labels.json: {"kind": "class", "names": [...]}, the same with "places", or {"kind":
+ * "number"}. A data set has it, and a model that was trained on it. Nothing is written where there
+ * are no labels, and none are read where there is no file. */
 fth_err fth_label_set_write(const fth_label_set *s, const char *folder);
 /* FTH_BAD_INPUT with the file and the rule. */
 fth_err fth_label_set_load(fth_label_set *s, const char *folder);

@@ -67,8 +67,8 @@ typedef struct fth_search_result {
 int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab);
 
 /* Searches with one model, or with the mean of the probabilities of several. Each stepper holds
- * beam * n_sent rows, and all choose as many words. Where a device has chosen too few words for a row, that row is looked at
- * whole: what is found does not depend on it. */
+ * beam * n_sent rows, and all choose as many words. Where a device has chosen too few words for a
+ * row, that row is looked at whole: what is found does not depend on it. */
 fth_err fth_search(fth_stepper *const *steppers, int n_steppers, int32_t vocab,
                    const fth_search_spec *spec, const fth_search_batch *batch,
                    fth_search_result *out);

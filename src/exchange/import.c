@@ -15,7 +15,8 @@ typedef struct tokenizer_file {
     const char *as; /* its name in the model folder */
 } tokenizer_file;
 
-/* Reads a SentencePiece model and takes it where its pieces have the numbers of the model's words. */
+/* Reads a SentencePiece model and takes it where its pieces have the numbers of the model's
+ * words. */
 static fth_err take_file(const char *folder, const char *name, const char *as, int32_t words,
                          tokenizer_file *out, bool *taken) {
     *taken = false;

@@ -9,9 +9,9 @@
 #include "model/model.h"
 #include "store/safetensors.h"
 
-/* One tensor, or many: in all names an asterisk stands for the number of the layer, and an at-sign at
- * the end for "weight" and "bias". A name of ours that ends with a dot stands for all that begin so:
- * theirs takes the place of it. */
+/* One tensor, or many: in all names an asterisk stands for the number of the layer, and an at-sign
+ * at the end for "weight" and "bias". A name of ours that ends with a dot stands for all that begin
+ * so: theirs takes the place of it. */
 typedef struct fth_row {
     const char *theirs;
     const char *ours[3]; /* one below the other; rows whose first is no parameter of the model do

@@ -10,10 +10,6 @@
 #include "train/evaluate.h"
 #include "train/profile.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a preflight");
-}
-
 /* ---- opening ---- */
 
 /* The configuration for made-up sentences. */
@@ -129,7 +125,7 @@ fth_err fth_flight_stores(fth_flight *f) {
     int32_t rows = (int32_t)s->max_tokens;
     f->stores = calloc(n + 1, sizeof *f->stores);
     f->batches = calloc(n, sizeof *f->batches);
-    if (!f->stores || !f->batches) return no_memory();
+    if (!f->stores || !f->batches) return fth_no_memory("a preflight");
     for (size_t i = 0; i <= n; i++) {
         FTH_TRY(fth_batch_store_init(&f->stores[i], f->size.src_tokens ? rows : 0, rows, rows));
         if (i < n) f->batches[i] = &f->stores[i].batch;

@@ -1,8 +1,8 @@
 /* memory_check.h: is there memory for a run? Asked before anything is built.
  *
  * The loss of an update is divided by the tokens of all its batches, so all of them are there
- * before the first is run: --update-freq times one batch, and those made ahead, on the host whatever
- * the device is. */
+ * before the first is run: --update-freq times one batch, and those made ahead, on the host
+ * whatever the device is. */
 #ifndef FTH_RUN_MEMORY_CHECK_H
 #define FTH_RUN_MEMORY_CHECK_H
 

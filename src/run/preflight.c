@@ -12,10 +12,6 @@
 /* Tokens of the batches of a quick look, and of one at a slow model; fewest updates of a dash. */
 enum { QUICK_TOKENS = 512, FEW_TOKENS = 128, FEW_UPDATES = 3 };
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a preflight");
-}
-
 /* ---- updates ---- */
 
 /* Rows of the top stack in the probe batch. */
@@ -152,7 +148,7 @@ static fth_err measure_start(fth_flight *f) {
         p->layers[s] = n;
         free(p->grad_norm[s]);
         p->grad_norm[s] = calloc((size_t)n + 1, sizeof *p->grad_norm[s]);
-        if (!p->grad_norm[s]) return no_memory();
+        if (!p->grad_norm[s]) return fth_no_memory("a preflight");
         p->carried[s] = carried_in(f, (fth_stack)s, FTH_Q_GRAD_NORM, p->grad_norm[s]);
     }
     return FTH_OK;
@@ -198,7 +194,7 @@ static fth_err open_memory(fth_flight *f) {
     size_t width = (size_t)f->model.config.d_model;
     size_t vocab = (size_t)fth_config_output_vocab(&f->model.config);
     f->start = malloc(sizeof *f->start * rows * 2 * (width + vocab));
-    if (!f->start) return no_memory();
+    if (!f->start) return fth_no_memory("a preflight");
     f->now = f->start + rows * width;
     f->logits[0] = f->now + rows * width;
     f->logits[1] = f->logits[0] + rows * vocab;

@@ -1,16 +1,11 @@
 /* preflight_time.c: how long the updates of a run take. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "run/flight.h"
 
 enum { TIMED = FTH_FLIGHT_TIMED, WARM = FTH_FLIGHT_WARM };
-
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Seconds and target tokens of a plain update with the batches at hand; not of the first one, which
  * warms up. */
@@ -35,8 +30,7 @@ static fth_err time_whole(fth_flight *f, double until) {
         if (i >= WARM || fth_now() > until) seconds[n++] = spent;
         if (n > 0 && fth_now() > until) break; /* a slow model: one is enough */
     }
-    qsort(seconds, (size_t)n, sizeof *seconds, by_size);
-    f->out->seconds_per_update = seconds[n / 2];
+    f->out->seconds_per_update = fth_median(seconds, n);
     return FTH_OK;
 }
 

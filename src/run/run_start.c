@@ -1,5 +1,5 @@
-/* run_start.c: begins a run fresh or where its checkpoint ends; of several ranks the first does, and
- * the others get it from there. */
+/* run_start.c: begins a run fresh or where its checkpoint ends; of several ranks the first does,
+ * and the others get it from there. */
 #include "run/running.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "run/init_from.h"
 #include "run/memory_check.h"
-#include "run/save.h"
+#include "run/trainer_files.h"
 #include "train/profile.h"
 #include "train/weights.h"
 

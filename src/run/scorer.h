@@ -1,5 +1,6 @@
 /* scorer.h: a score of the validation data while training: its sources, text or recordings, are
- * translated with the parameters as they are, and compared with the text beside the data set (data/split_text.h). */
+ * translated with the parameters as they are, and compared with the text beside the data set
+ * (data/split_text.h). */
 #ifndef FTH_RUN_SCORER_H
 #define FTH_RUN_SCORER_H
 
@@ -35,8 +36,8 @@ typedef struct fth_scorer fth_scorer;
 fth_err fth_scorer_new(const fth_scorer_spec *spec, const fth_folder *data, fth_scorer **out);
 void fth_scorer_free(fth_scorer *s);
 
-/* In percent, by sacreBLEU's defaults, or error rates by jiwer's. The programs that generate are made anew, since they may keep
- * what they have packed of the parameters. */
+/* In percent, by sacreBLEU's defaults, or error rates by jiwer's. The programs that generate are
+ * made anew, since they may keep what they have packed of the parameters. */
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score);
 

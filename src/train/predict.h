@@ -27,8 +27,8 @@ fth_err fth_predictor_init(fth_predictor *p, const fth_model *model, fth_device 
                            const fth_arenas *arenas, int32_t max_rows);
 void fth_predictor_fini(fth_predictor *p);
 
-/* Adds a sentence of n tokens, whose bos and eos are put around it; *full: there is no room, predict first.
- * One that is too long for the model is cut. */
+/* Adds a sentence of n tokens, whose bos and eos are put around it; *full: there is no room,
+ * predict first. One that is too long for the model is cut. */
 fth_err fth_predictor_add_text(fth_predictor *p, const int32_t *ids, int64_t n, bool *full);
 
 /* Adds a picture: its patches [patches, numbers of a patch]. */

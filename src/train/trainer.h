@@ -107,8 +107,7 @@ typedef struct fth_update {
     double gnorm;     /* before clipping */
     double lr, alpha;
     int64_t tokens; /* target tokens */
-    bool
-        finite; /* false: nothing was applied, but for matrices that were updated inline and finite */
+    bool finite;    /* false: nothing was applied, but for finite updates inside of the program */
 } fth_update;
 
 /* Rows of an extent that carry loss. */

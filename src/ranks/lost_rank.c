@@ -1,6 +1,6 @@
-/* watch.c: the thread: every second a message over a small channel, and a look at who was not
+/* lost_rank.c: the thread: every second a message over a small channel, and a look at who was not
  * heard of. */
-#include "ranks/watch.h"
+#include "ranks/lost_rank.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ typedef struct message {
     char reason[512]; /* LOST */
 } message;
 
-struct fth_watch {
+struct fth_lost_rank {
     fth_wire *wire;
     const fth_rank_card *card; /* [count] */
     int rank, count;
@@ -48,12 +48,6 @@ struct fth_watch {
     message *letter;        /* [count] under way */
 };
 
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void nap(int ms) {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
@@ -61,14 +55,14 @@ static void nap(int ms) {
 /* ---- telling ---- */
 
 /* A message to a rank, unless the one before is still under way. */
-static void tell(fth_watch *w, int to, const message *m) {
+static void tell(fth_lost_rank *w, int to, const message *m) {
     bool over = true;
     if (fth_wire_look(w->wire, &w->transfer[to], 1, &over) != FTH_OK || !over) return;
     w->letter[to] = *m;
     (void)fth_wire_tell(w->wire, to, &w->letter[to], sizeof *m, &w->transfer[to]);
 }
 
-static void tell_all(fth_watch *w, const message *m) {
+static void tell_all(fth_lost_rank *w, const message *m) {
     for (int r = 0; r < w->count; r++)
         if (r != w->rank && r != m->rank) tell(w, r, m);
     bool over = false; /* a moment for the messages to leave */
@@ -79,7 +73,7 @@ static void tell_all(fth_watch *w, const message *m) {
 }
 
 /* The end of this process, from the watching thread: the others may be anywhere. */
-static void end(fth_watch *w, const message *m) {
+static void end(fth_lost_rank *w, const message *m) {
     char text[1024];
     pthread_mutex_lock(&w->lock);
     const int n = snprintf(text, sizeof text,
@@ -93,7 +87,7 @@ static void end(fth_watch *w, const message *m) {
 }
 
 /* Rank 0 tells the others what it has found out, before it ends. */
-static void lost(fth_watch *w, const message *m) {
+static void lost(fth_lost_rank *w, const message *m) {
     if (w->rank == 0) tell_all(w, m);
     end(w, m);
 }
@@ -101,7 +95,7 @@ static void lost(fth_watch *w, const message *m) {
 /* ---- looking ---- */
 
 /* A message that says that its rank does nothing. */
-static void find_idle(fth_watch *w, const message *m) {
+static void find_idle(fth_lost_rank *w, const message *m) {
     if (m->idle < w->timeout) return;
     message found = {.kind = LOST, .rank = m->rank};
     snprintf(found.reason, sizeof found.reason,
@@ -110,7 +104,7 @@ static void find_idle(fth_watch *w, const message *m) {
     lost(w, &found);
 }
 
-static void hear(fth_watch *w) {
+static void hear(fth_lost_rank *w) {
     message m;
     int from = 0;
     while (fth_wire_hear(w->wire, &m, sizeof m, &from) == FTH_OK && from >= 0) {
@@ -123,13 +117,13 @@ static void hear(fth_watch *w) {
     }
 }
 
-static bool is_gone(const fth_watch *w, int rank) {
+static bool is_gone(const fth_lost_rank *w, int rank) {
     return w->local[rank] && kill((pid_t)w->card[rank].pid, 0) != 0 && errno == ESRCH;
 }
 
 /* Processes of this host are looked at by all of them: a launcher that sees one die ends the others
  * within a second. One that has failed has said why, and that comes first. */
-static void find_gone(fth_watch *w) {
+static void find_gone(fth_lost_rank *w) {
     for (int r = 0; r < w->count; r++) {
         if (!is_gone(w, r)) continue;
         nap(TICK_MS);
@@ -140,7 +134,7 @@ static void find_gone(fth_watch *w) {
     }
 }
 
-static void find_silent(fth_watch *w) {
+static void find_silent(fth_lost_rank *w) {
     const double t = fth_now();
     for (int r = 0; r < w->count; r++) {
         const bool watched = w->rank == 0 ? r != 0 : r == 0;
@@ -153,8 +147,8 @@ static void find_silent(fth_watch *w) {
 }
 
 /* How this rank is: at work while its processor time grows or it waits for others. */
-static message how_it_is(fth_watch *w) {
-    const double t = fth_now(), cpu = cpu_seconds();
+static message how_it_is(fth_lost_rank *w) {
+    const double t = fth_now(), cpu = fth_seconds(CLOCK_PROCESS_CPUTIME_ID);
     pthread_mutex_lock(&w->lock);
     if (w->waiting || cpu - w->cpu > 0.02 * (t - w->moved) + 0.005) {
         w->moved = t;
@@ -166,14 +160,14 @@ static message how_it_is(fth_watch *w) {
     return m;
 }
 
-static void report(fth_watch *w) {
+static void report(fth_lost_rank *w) {
     const message m = how_it_is(w);
     for (int r = 0; r < w->count; r++)
         if (r != w->rank && (w->rank == 0 || r == 0)) tell(w, r, &m);
 }
 
 /* What the training thread wants: an end, maybe with a failure. */
-static bool is_over(fth_watch *w, bool *failing) {
+static bool is_over(fth_lost_rank *w, bool *failing) {
     pthread_mutex_lock(&w->lock);
     const bool over = w->stop;
     *failing = w->failing;
@@ -182,7 +176,7 @@ static bool is_over(fth_watch *w, bool *failing) {
 }
 
 /* This rank fails: rank 0 has a moment to tell the others, before a launcher ends them all. */
-static void tell_failure(fth_watch *w) {
+static void tell_failure(fth_lost_rank *w) {
     const message m = w->failure;
     if (w->rank == 0) {
         tell_all(w, &m);
@@ -201,12 +195,12 @@ static void tell_failure(fth_watch *w) {
 }
 
 /* A process that was stopped itself has heard nothing meanwhile; that is nobody else's fault. */
-static void forgive(fth_watch *w, double since) {
+static void forgive(fth_lost_rank *w, double since) {
     for (int r = 0; r < w->count; r++) w->heard[r] += since;
 }
 
 static void *watch(void *argument) {
-    fth_watch *w = argument;
+    fth_lost_rank *w = argument;
     double before = fth_now();
     bool failing = false;
     for (int tick = 0; !is_over(w, &failing); tick++) {
@@ -225,7 +219,7 @@ static void *watch(void *argument) {
 
 /* ---- its life ---- */
 
-static void find_local(fth_watch *w) {
+static void find_local(fth_lost_rank *w) {
     for (int r = 0; r < w->count; r++) {
         const fth_rank_card *c = &w->card[r];
         const bool same = r != w->rank && strcmp(c->host, w->card[w->rank].host) == 0;
@@ -234,20 +228,21 @@ static void find_local(fth_watch *w) {
     }
 }
 
-fth_err fth_watch_new(fth_wire *wire, const fth_rank_card *cards, double timeout, fth_watch **out) {
-    fth_watch *w = calloc(1, sizeof *w);
+fth_err fth_lost_rank_new(fth_wire *wire, const fth_rank_card *cards, double timeout,
+                          fth_lost_rank **out) {
+    fth_lost_rank *w = calloc(1, sizeof *w);
     if (!w) return fth_fail(FTH_NO_MEMORY, "no memory for ranks");
     const int count = fth_wire_count(wire);
-    *w = (fth_watch){.wire = wire,
-                     .card = cards,
-                     .rank = fth_wire_rank(wire),
-                     .count = count,
-                     .timeout = timeout,
-                     .moved = fth_now(),
-                     .heard = calloc((size_t)count, sizeof *w->heard),
-                     .local = calloc((size_t)count, sizeof *w->local),
-                     .transfer = calloc((size_t)count, sizeof *w->transfer),
-                     .letter = calloc((size_t)count, sizeof *w->letter)};
+    *w = (fth_lost_rank){.wire = wire,
+                         .card = cards,
+                         .rank = fth_wire_rank(wire),
+                         .count = count,
+                         .timeout = timeout,
+                         .moved = fth_now(),
+                         .heard = calloc((size_t)count, sizeof *w->heard),
+                         .local = calloc((size_t)count, sizeof *w->local),
+                         .transfer = calloc((size_t)count, sizeof *w->transfer),
+                         .letter = calloc((size_t)count, sizeof *w->letter)};
     w->own = (message){.kind = ALIVE, .rank = w->rank, .doing = "starting"};
     pthread_mutex_init(&w->lock, NULL);
     fth_err err = FTH_OK;
@@ -260,14 +255,14 @@ fth_err fth_watch_new(fth_wire *wire, const fth_rank_card *cards, double timeout
         if (result) err = fth_fail(FTH_FAILED, "cannot start a thread: %s", strerror(result));
     }
     if (err != FTH_OK) {
-        fth_watch_free(w);
+        fth_lost_rank_free(w);
         return err;
     }
     *out = w;
     return FTH_OK;
 }
 
-void fth_watch_rest(fth_watch *w) {
+void fth_lost_rank_rest(fth_lost_rank *w) {
     pthread_mutex_lock(&w->lock);
     w->stop = true;
     pthread_mutex_unlock(&w->lock);
@@ -275,9 +270,9 @@ void fth_watch_rest(fth_watch *w) {
     w->started = false;
 }
 
-void fth_watch_free(fth_watch *w) {
+void fth_lost_rank_free(fth_lost_rank *w) {
     if (!w) return;
-    fth_watch_rest(w);
+    fth_lost_rank_rest(w);
     pthread_mutex_destroy(&w->lock);
     free(w->heard);
     free(w->local);
@@ -286,7 +281,7 @@ void fth_watch_free(fth_watch *w) {
     free(w);
 }
 
-void fth_watch_doing(fth_watch *w, int64_t update, const char *what) {
+void fth_lost_rank_doing(fth_lost_rank *w, int64_t update, const char *what) {
     pthread_mutex_lock(&w->lock);
     w->own.update = update;
     snprintf(w->own.doing, sizeof w->own.doing, "%s", what);
@@ -294,14 +289,14 @@ void fth_watch_doing(fth_watch *w, int64_t update, const char *what) {
     pthread_mutex_unlock(&w->lock);
 }
 
-void fth_watch_waiting(fth_watch *w, bool waiting) {
+void fth_lost_rank_waiting(fth_lost_rank *w, bool waiting) {
     pthread_mutex_lock(&w->lock);
     w->waiting = waiting;
     w->moved = fth_now();
     pthread_mutex_unlock(&w->lock);
 }
 
-void fth_watch_fail(fth_watch *w) {
+void fth_lost_rank_fail(fth_lost_rank *w) {
     pthread_mutex_lock(&w->lock);
     w->failure = w->own;
     w->failure.kind = LOST;
@@ -309,5 +304,5 @@ void fth_watch_fail(fth_watch *w) {
              (long long)w->own.update, w->own.doing, fth_error_message());
     w->failing = true;
     pthread_mutex_unlock(&w->lock);
-    fth_watch_rest(w);
+    fth_lost_rank_rest(w);
 }

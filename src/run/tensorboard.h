@@ -1,7 +1,7 @@
-/* events.h: RUN/tensorboard: what log.jsonl has, as files that TensorBoard reads. A process that
- * trains writes one file; records are framed as in TFRecord, with masked CRC-32C. */
-#ifndef FTH_RUN_EVENTS_H
-#define FTH_RUN_EVENTS_H
+/* tensorboard.h: RUN/tensorboard: what log.jsonl has, as files that TensorBoard reads. A process
+ * that trains writes one file; records are framed as in TFRecord, with masked CRC-32C. */
+#ifndef FTH_RUN_TENSORBOARD_H
+#define FTH_RUN_TENSORBOARD_H
 
 #include <stdint.h>
 

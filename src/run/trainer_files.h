@@ -1,6 +1,6 @@
-/* save.h: checkpoints between the trainer's device and the disk. */
-#ifndef FTH_RUN_SAVE_H
-#define FTH_RUN_SAVE_H
+/* trainer_files.h: checkpoints between the trainer's device and the disk. */
+#ifndef FTH_RUN_TRAINER_FILES_H
+#define FTH_RUN_TRAINER_FILES_H
 
 #include "store/checkpoint.h"
 #include "train/trainer.h"

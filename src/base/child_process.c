@@ -1,6 +1,6 @@
-/* apart.c: a child process made by fork writes its bytes, or its error and message, into a pipe;
- * the parent reads to the end and waits for it. */
-#include "base/apart.h"
+/* child_process.c: a child process made by fork writes its bytes, or its error and message, into a
+ * pipe; the parent reads to the end and waits for it. */
+#include "base/child_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
-/* Another thread may hold the sanitizer's locks while the process is copied, and the copy would wait for
- * them for ever. */
-fth_err fth_apart(const char *what, fth_apart_work work, void *state, char **bytes, size_t *size) {
+/* Another thread may hold the sanitizer's locks while the process is copied, and the copy would
+ * wait for them for ever. */
+fth_err fth_in_child(const char *what, fth_child_work work, void *state, char **bytes,
+                     size_t *size) {
     (void)what;
     return work(state, bytes, size);
 }
@@ -62,7 +63,7 @@ static void leave_parent(pid_t parent) {
     if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
 }
 
-static _Noreturn void be_child(fth_apart_work work, void *state, int to) {
+static _Noreturn void be_child(fth_child_work work, void *state, int to) {
     char *bytes = NULL;
     size_t size = 0;
     answer a = {.err = work(state, &bytes, &size)};
@@ -90,7 +91,8 @@ static fth_err fail_dead(const char *what, pid_t child) {
     return fth_fail(FTH_FAILED, "%s: ended with status %d", what, WEXITSTATUS(raw));
 }
 
-fth_err fth_apart(const char *what, fth_apart_work work, void *state, char **bytes, size_t *size) {
+fth_err fth_in_child(const char *what, fth_child_work work, void *state, char **bytes,
+                     size_t *size) {
     int ends[2];
     const pid_t parent = getpid();
     if (pipe2(ends, O_CLOEXEC) != 0)

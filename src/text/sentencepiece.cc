@@ -1,5 +1,6 @@
-/* spm.cc: the calls of SentencePiece, each behind a catch of everything; training runs in a child
- * process (base/apart.h), since the library may abort. The only part of fathom that is C++. */
+/* sentencepiece.cc: the calls of SentencePiece, each behind a catch of everything; training runs in
+ * a child process (base/apart.h), since the library may abort. The only part of fathom that is
+ * C++. */
 #include "text/tokenizer_kind.h"
 
 #include <sentencepiece_processor.h>
@@ -18,7 +19,7 @@
 #include <vector>
 
 extern "C" {
-#include "base/apart.h"
+#include "base/child_process.h"
 #include "text/spm_check.h"
 }
 
@@ -467,7 +468,7 @@ extern "C" {
 fth_err fth_spm_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state, char **model,
                       size_t *size) {
     training t = {spec, next, state};
-    return fth_apart("the tokenizer's training by SentencePiece", train_apart, &t, model, size);
+    return fth_in_child("the tokenizer's training by SentencePiece", train_apart, &t, model, size);
 }
 
 fth_err fth_spm_parse(const void *data, size_t size, const char *name, fth_tokenizer **out) {

@@ -1,9 +1,10 @@
-/* apart.h: work that may end its process: it is done in a child, which only gives bytes back.
+/* child_process.h: work that may end its process: it is done in a child, which only gives bytes
+ * back.
  *
  * For libraries that abort or exit where they should return. The child is a copy (fork), so
  * whatever the work reads needs no copying; what it changes in memory is lost. */
-#ifndef FTH_BASE_APART_H
-#define FTH_BASE_APART_H
+#ifndef FTH_BASE_CHILD_PROCESS_H
+#define FTH_BASE_CHILD_PROCESS_H
 
 #include <stddef.h>
 
@@ -14,12 +15,13 @@ extern "C" {
 #endif
 
 /* Makes *bytes, malloc'd, or fails. */
-typedef fth_err (*fth_apart_work)(void *state, char **bytes, size_t *size);
+typedef fth_err (*fth_child_work)(void *state, char **bytes, size_t *size);
 
 /* Gives back what work gives: its bytes, or its error with its message. FTH_FAILED when the child
  * ended in any other way; `what` begins the message. The child's standard error is closed: what a
  * dying library prints there says less than the message. */
-fth_err fth_apart(const char *what, fth_apart_work work, void *state, char **bytes, size_t *size);
+fth_err fth_in_child(const char *what, fth_child_work work, void *state, char **bytes,
+                     size_t *size);
 
 #ifdef __cplusplus
 }

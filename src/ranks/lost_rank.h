@@ -1,4 +1,4 @@
-/* watch.h: a thread on every rank that finds out when another one is lost, and then ends this
+/* lost_rank.h: a thread on every rank that finds out when another one is lost, and then ends this
  * process with a message and exit status 1: whoever waits for a rank that is gone would wait for
  * ever.
  *
@@ -6,8 +6,8 @@
  * `timeout` seconds, or neither computes nor waits for that long, is lost. The processes on this
  * host are looked at ten times a second: a launcher ends the others soon after one has died. A rank
  * that fails tells the others why before it ends. */
-#ifndef FTH_RANKS_WATCH_H
-#define FTH_RANKS_WATCH_H
+#ifndef FTH_RANKS_LOST_RANK_H
+#define FTH_RANKS_LOST_RANK_H
 
 #include "ranks/wire.h"
 
@@ -19,19 +19,20 @@ typedef struct fth_rank_card {
     int64_t pid;
 } fth_rank_card;
 
-typedef struct fth_watch fth_watch;
+typedef struct fth_lost_rank fth_lost_rank;
 
 /* The wire and the cards [count] are borrowed. */
-fth_err fth_watch_new(fth_wire *wire, const fth_rank_card *cards, double timeout, fth_watch **out);
+fth_err fth_lost_rank_new(fth_wire *wire, const fth_rank_card *cards, double timeout,
+                          fth_lost_rank **out);
 /* Stops looking; the others may go now. */
-void fth_watch_rest(fth_watch *w);
-void fth_watch_free(fth_watch *w);
+void fth_lost_rank_rest(fth_lost_rank *w);
+void fth_lost_rank_free(fth_lost_rank *w);
 
 /* What this rank does; waiting: for others. Any thread. */
-void fth_watch_doing(fth_watch *w, int64_t update, const char *what);
-void fth_watch_waiting(fth_watch *w, bool waiting);
+void fth_lost_rank_doing(fth_lost_rank *w, int64_t update, const char *what);
+void fth_lost_rank_waiting(fth_lost_rank *w, bool waiting);
 
 /* Tells all that this rank ends with the error at hand, and puts its name before the message. */
-void fth_watch_fail(fth_watch *w);
+void fth_lost_rank_fail(fth_lost_rank *w);
 
 #endif

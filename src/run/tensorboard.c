@@ -1,5 +1,5 @@
-/* events.c: the messages Event, Summary and HistogramProto of TensorFlow's event files. */
-#include "run/events.h"
+/* tensorboard.c: the messages Event, Summary and HistogramProto of TensorFlow's event files. */
+#include "run/tensorboard.h"
 
 #include <errno.h>
 #include <fcntl.h>

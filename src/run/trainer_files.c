@@ -1,5 +1,6 @@
-/* save.c: fetches the arenas from the device and hands them to store/checkpoint.h, and back. */
-#include "run/save.h"
+/* trainer_files.c: fetches the arenas from the device and hands them to store/checkpoint.h, and
+ * back. */
+#include "run/trainer_files.h"
 
 #include <stdlib.h>
 

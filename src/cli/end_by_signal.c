@@ -1,7 +1,7 @@
-/* guard.c: the handler only writes down the signal; a thread of its own, which may take locks,
- * removes what is unfinished and ends the process: by the same signal, or with status 1 where a
- * library has called abort. */
-#include "cli/guard.h"
+/* end_by_signal.c: the handler only writes down the signal; a thread of its own, which may take
+ * locks, removes what is unfinished and ends the process: by the same signal, or with status 1
+ * where a library has called abort. */
+#include "cli/end_by_signal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 /* A handler can reach nothing but a global. */
 static int to_guard = -1; /* a pipe: a byte for each signal */
 
-static void on_signal(int number) {
+static void pass_on(int number) {
     const int before = errno;
     const unsigned char byte = (unsigned char)number;
     (void)!write(to_guard, &byte, 1);
@@ -30,7 +30,7 @@ static void on_abort(int number) {
     static const char text[] = "fathom: a library has ended the program; it does so when memory "
                                "runs out\n";
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
-    on_signal(number);
+    pass_on(number);
     sleep(PATIENCE);
     _exit(1);
 }
@@ -73,7 +73,7 @@ static void fill_standard_files(void) {
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-void fth_guard(void) {
+void fth_end_by_signal(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     static int ends[2]; /* the thread reads it when this function is long over */
     fill_standard_files();
@@ -83,7 +83,7 @@ void fth_guard(void) {
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction action, before;
         memset(&action, 0, sizeof action);
-        action.sa_handler = on_signal;
+        action.sa_handler = pass_on;
         action.sa_flags = (int)(SA_RESTART | SA_RESETHAND); /* the second one ends it at once */
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(signals[i], &action, NULL);

@@ -1,6 +1,6 @@
-/* again.c: a sweep of one row in a folder of its own, beside which the numbers of the old one are
- * put. */
-#include "sweep/again.h"
+/* verify_row.c: a sweep of one row in a folder of its own, beside which the numbers of the old one
+ * are put. */
+#include "sweep/verify_row.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,17 +10,13 @@
 
 #include "base/file.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory to make a row again");
-}
-
 /* An empty folder in which the test texts of a corpus are found as in OUT. */
 static fth_err make_folder(const fth_sweep_spec *s, const char *folder) {
     FTH_TRY(fth_remove_tree(folder));
     FTH_TRY(fth_make_dirs(folder));
     if (!s->has_corpus) return FTH_OK;
     char *text = fth_strdup_printf("%s/text", folder);
-    fth_err err = text ? FTH_OK : no_memory();
+    fth_err err = text ? FTH_OK : fth_no_memory("a row of a sweep");
     if (err == FTH_OK && symlink("../text", text) != 0)
         err = fth_fail(FTH_IO, "%s: cannot be linked: %s", text, strerror(errno));
     free(text);
@@ -78,8 +74,8 @@ static fth_err make(const fth_runner *r, const fth_sweep_spec *s, const fth_swee
     return err == FTH_OK ? fth_sweep_results_read(s, part, folder, is) : err;
 }
 
-fth_err fth_sweep_again(const fth_runner *r, const fth_sweep_spec *s, const fth_sweep_grid *g,
-                        size_t row, fth_str *out, double *worst) {
+fth_err fth_sweep_verify_row(const fth_runner *r, const fth_sweep_spec *s, const fth_sweep_grid *g,
+                             size_t row, fth_str *out, double *worst) {
     fth_sweep_results was = {0}, is = {0};
     size_t first = 0;
     fth_sweep_grid part = {.rows = g->rows};
@@ -88,7 +84,8 @@ fth_err fth_sweep_again(const fth_runner *r, const fth_sweep_spec *s, const fth_
     while (first + part.n < g->n && g->run[first + part.n].row == row) part.n++;
     char *folder = fth_strdup_printf("%s/again", r->out_dir);
     *worst = 0;
-    fth_err err = folder ? fth_sweep_results_read(s, g, r->out_dir, &was) : no_memory();
+    fth_err err =
+        folder ? fth_sweep_results_read(s, g, r->out_dir, &was) : fth_no_memory("a row of a sweep");
     if (err == FTH_OK) err = make(r, s, &part, folder, &is);
     if (err == FTH_OK) err = compare_runs(&was, &is, first, out, worst);
     fth_sweep_results_fini(&was);
