@@ -3,6 +3,7 @@
  *     DATASET/dataset.json          what it is: sides, splits, counts, options
  *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
  *     DATASET/labels.json           what labels may be; image.json: what is known of the pictures
+ *     DATASET/languages.json        of many languages: which directions there are (data/languages.h)
  *     DATASET/train.labels ...      of tables and pictures: a label for each sentence (data/vectors.h)
  *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
  *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)
@@ -18,6 +19,7 @@
 #include "data/dataset.h"
 #include "data/image_facts.h"
 #include "data/label_set.h"
+#include "data/languages.h"
 #include "data/vectors.h"
 #include "text/tokenizer.h"
 
@@ -37,6 +39,7 @@ typedef struct fth_folder {
                                   data; NAN when there is no train split */
     fth_image_facts image;     /* of pictures; zero: it is text */
     fth_label_set labels;      /* what they may be; NONE: there are none */
+    fth_languages languages;   /* the directions; n 0: there is one, without tags */
     json_t *json;              /* all of dataset.json */
 } fth_folder;
 

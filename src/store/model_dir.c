@@ -16,7 +16,8 @@
 
 /* What a model needs of the data set that it was trained on, to be used on other data. */
 static const char *const input_files[] = {"tokenizer.model", "tokenizer.src.model",
-                                          "tokenizer.tgt.model", "labels.json", "image.json"};
+                                          "tokenizer.tgt.model", "labels.json", "image.json",
+                                          "languages.json"};
 
 int fth_is_model_file(const char *name) {
     static const char *const others[] = {"config.json", "model.safetensors",
