@@ -52,6 +52,13 @@ const char *fth_languages_target(const fth_languages *l, int32_t direction) {
     return l->codes[l->of[direction].target];
 }
 
+fth_direction_name fth_languages_name(const fth_languages *l, int32_t direction) {
+    fth_direction_name name;
+    snprintf(name.text, sizeof name.text, "%s-%s", fth_languages_source(l, direction),
+             fth_languages_target(l, direction));
+    return name;
+}
+
 static fth_err add_code(fth_languages *l, const char *code, int32_t *number) {
     *number = fth_languages_code(l, code);
     if (*number >= 0) return FTH_OK;

@@ -45,6 +45,12 @@ fth_err fth_languages_add(fth_languages *l, const char *source, const char *targ
 int32_t fth_languages_code(const fth_languages *l, const char *code);
 int32_t fth_languages_direction(const fth_languages *l, const char *source, const char *target);
 
+/* "en-de". */
+typedef struct fth_direction_name {
+    char text[2 * FTH_LANGUAGE_CODE];
+} fth_direction_name;
+fth_direction_name fth_languages_name(const fth_languages *l, int32_t direction);
+
 /* The codes of a direction. */
 const char *fth_languages_source(const fth_languages *l, int32_t direction);
 const char *fth_languages_target(const fth_languages *l, int32_t direction);

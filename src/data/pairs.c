@@ -175,9 +175,8 @@ static fth_err check_file(const char *name, const fth_pairs *p, int32_t i, int s
     struct stat st;
     if (!file || (stat(file, &st) == 0 && S_ISREG(st.st_mode))) return FTH_OK;
     const bool there = fth_file_exists(file);
-    return fth_fail(there ? FTH_BAD_INPUT : FTH_NOT_FOUND, "%s:%zu: %s of %s-%s: %s: %s", name,
-                    p->of[i].line, split_names[split], fth_languages_source(&p->languages, i),
-                    fth_languages_target(&p->languages, i),
+    return fth_fail(there ? FTH_BAD_INPUT : FTH_NOT_FOUND, "%s:%zu: %s of %s: %s: %s", name,
+                    p->of[i].line, split_names[split], fth_languages_name(&p->languages, i).text,
                     there ? "no ordinary file" : "no such file", file);
 }
 

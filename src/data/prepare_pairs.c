@@ -44,8 +44,8 @@ typedef struct names {
 
 static void add_name(names *list, const fth_languages *l, int32_t direction) {
     if (list->n++ < MOST_NAMED)
-        fth_str_addf(&list->text, "%s%s-%s", list->n > 1 ? ", " : "",
-                     fth_languages_source(l, direction), fth_languages_target(l, direction));
+        fth_str_addf(&list->text, "%s%s", list->n > 1 ? ", " : "",
+                     fth_languages_name(l, direction).text);
     else if (list->n == MOST_NAMED + 1)
         fth_str_addf(&list->text, " ...");
 }
@@ -117,6 +117,8 @@ fth_err fth_tagging_describe(const fth_tagging *g, const fth_languages *l,
         else if (g->written[i] < FEW_SENTENCES) add_name(&few, l, i);
     }
     say_names(&none, log, split, "with files that hold no pair");
-    say_names(&few, log, split, "with fewer than 100 sentences, too few to learn or to judge by");
+    if (strcmp(split, "train") == 0)
+        say_names(&few, log, split, "with fewer than 100 sentences, too few to learn from");
+    fth_str_fini(&few.text);
     return FTH_OK;
 }

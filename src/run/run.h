@@ -41,6 +41,7 @@ typedef struct fth_run_spec {
     int64_t save_interval, validate_interval, keep_last, log_interval;
     int64_t memory_budget;
     int64_t block; /* language model, masked or not: tokens of a block */
+    double sampling_temperature; /* of directions; 0: that of the data set */
     fth_encoder_data encoder;
     bool
         head_given; /* the configuration's head was asked for, and is not to be found by the data */

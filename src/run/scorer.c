@@ -2,6 +2,7 @@
  * comes out. */
 #include "run/scorer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,9 @@ struct fth_scorer {
     fth_input *inputs;    /* [n] */
     fth_str *outputs;     /* [n] */
     fth_text *hyp;        /* [n] views of outputs */
+    fth_ids *tags;        /* [n_parts] before the sources of each direction */
+    size_t *part;         /* [n_parts + 1] first sentence of each direction */
+    size_t n_parts;       /* 1: there is one language pair */
 };
 
 static fth_err no_memory(void) {
@@ -63,8 +67,45 @@ static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
                             f->path, part, s->refs[i].n, s->sources.n);
         s->ref[i] = s->refs[i].line;
     }
-    s->n = s->sources.n;
-    if (s->spec.sentences > 0 && (size_t)s->spec.sentences < s->n) s->n = (size_t)s->spec.sentences;
+    return FTH_OK;
+}
+
+/* How many of so many sentences are translated. */
+static size_t bounded(const fth_scorer *s, size_t n) {
+    return s->spec.sentences > 0 && (size_t)s->spec.sentences < n ? (size_t)s->spec.sentences : n;
+}
+
+/* Moves the lines of a direction that are translated to those of the directions before. */
+static void keep_lines(fth_scorer *s, size_t from, size_t n) {
+    memmove(s->sources.line + s->n, s->sources.line + from, n * sizeof(fth_text));
+    for (size_t i = 0; i < s->n_refs; i++)
+        memmove(s->refs[i].line + s->n, s->refs[i].line + from, n * sizeof(fth_text));
+    s->n += n;
+}
+
+/* The first sentences of each direction; of data with one, the first of all. */
+static fth_err choose_lines(fth_scorer *s, const fth_folder *f) {
+    const json_t *valid = json_object_get(json_object_get(f->json, "splits"), "valid");
+    const json_t *counts = json_object_get(valid, "directions");
+    s->n_parts = f->languages.n ? (size_t)f->languages.n : 1;
+    s->tags = calloc(s->n_parts, sizeof *s->tags);
+    s->part = calloc(s->n_parts + 1, sizeof *s->part);
+    if (!s->tags || !s->part) return no_memory();
+    size_t from = 0;
+    for (size_t k = 0; k < s->n_parts; k++) {
+        const int32_t i = (int32_t)k;
+        const size_t n = f->languages.n ? (size_t)json_integer_value(json_array_get(counts, k))
+                                        : s->sources.n;
+        if (n > s->sources.n - from)
+            return fth_fail(FTH_BAD_INPUT, "%s/valid.src.txt: has %zu lines, fewer than its split",
+                            f->path, s->sources.n);
+        keep_lines(s, from, bounded(s, n));
+        from += n;
+        s->part[k + 1] = s->n;
+        if (f->languages.n)
+            FTH_TRY(fth_languages_tag(&f->languages, s->src, fth_languages_source(&f->languages, i),
+                                      fth_languages_target(&f->languages, i), &s->tags[k]));
+    }
     return FTH_OK;
 }
 
@@ -73,9 +114,12 @@ static fth_err make_lines(fth_scorer *s) {
     s->outputs = calloc(s->n + 1, sizeof *s->outputs);
     s->hyp = calloc(s->n + 1, sizeof *s->hyp);
     if (!s->inputs || !s->outputs || !s->hyp) return no_memory();
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0, k = 0; i < s->n; i++) {
         const fth_text *line = &s->sources.line[i];
-        s->inputs[i] = (fth_input){.text = strndup(line->text, line->length), .number = (int64_t)i};
+        while (i >= s->part[k + 1]) k++;
+        s->inputs[i] = (fth_input){.text = strndup(line->text, line->length),
+                                   .tags = s->tags[k].n ? &s->tags[k] : NULL,
+                                   .number = (int64_t)i};
         if (!s->inputs[i].text) return no_memory();
     }
     return FTH_OK;
@@ -92,6 +136,7 @@ static fth_err open_scorer(fth_scorer *s, const fth_folder *f) {
         FTH_TRY(fth_folder_tokenizer(f, FTH_TARGET, &s->tgt));
     }
     FTH_TRY(read_texts(s, f));
+    FTH_TRY(choose_lines(s, f));
     return make_lines(s);
 }
 
@@ -112,6 +157,9 @@ void fth_scorer_free(fth_scorer *s) {
     for (size_t i = 0; s->inputs && i < s->n; i++) free((char *)s->inputs[i].text);
     for (size_t i = 0; s->outputs && i < s->n; i++) fth_str_fini(&s->outputs[i]);
     for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_text_lines_fini(&s->refs[i]);
+    for (size_t k = 0; s->tags && k < s->n_parts; k++) fth_ids_fini(&s->tags[k]);
+    free(s->tags);
+    free(s->part);
     fth_text_lines_fini(&s->sources);
     if (s->tgt != s->src) fth_tokenizer_free(s->tgt);
     fth_tokenizer_free(s->src);
@@ -182,6 +230,18 @@ fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score) {
     FTH_TRY(translate(s, model, dev, arenas));
     for (size_t i = 0; i < s->n; i++) s->hyp[i] = fth_str_view(&s->outputs[i]);
-    const fth_text_pairs pairs = {.hyp = s->hyp, .ref = s->ref, .n = s->n, .n_refs = s->n_refs};
-    return s->spec.kind == FTH_SCORE_BLEU ? bleu(&pairs, score) : chrf(&pairs, score);
+    double sum = 0, one = 0;
+    size_t parts = 0;
+    for (size_t k = 0; k < s->n_parts; k++) {
+        const size_t first = s->part[k], n = s->part[k + 1] - first;
+        if (n == 0) continue;
+        for (size_t i = 0; i < s->n_refs; i++) s->ref[i] = s->refs[i].line + first;
+        const fth_text_pairs pairs = {
+            .hyp = s->hyp + first, .ref = s->ref, .n = n, .n_refs = s->n_refs};
+        FTH_TRY(s->spec.kind == FTH_SCORE_BLEU ? bleu(&pairs, &one) : chrf(&pairs, &one));
+        sum += one;
+        parts++;
+    }
+    *score = parts ? sum / (double)parts : NAN;
+    return FTH_OK;
 }

@@ -15,7 +15,7 @@ const char *fth_score_name(fth_score_kind kind);
 typedef struct fth_scorer_spec {
     fth_score_kind kind;
     int32_t beam;
-    int64_t sentences; /* the first ones of the validation data; 0: all */
+    int64_t sentences; /* the first ones of the validation data, of each direction; 0: all */
     int32_t max_tokens;
 } fth_scorer_spec;
 
@@ -26,7 +26,7 @@ typedef struct fth_scorer fth_scorer;
 fth_err fth_scorer_new(const fth_scorer_spec *spec, const fth_folder *data, fth_scorer **out);
 void fth_scorer_free(fth_scorer *s);
 
-/* 0 to 100, by sacreBLEU's defaults. The programs that generate are made anew, since they may keep
+/* 0 to 100, by sacreBLEU's defaults; of many directions the mean. The programs that generate are made anew, since they may keep
  * what they have packed of the parameters. */
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score);
