@@ -405,6 +405,17 @@ fth_err encode_cached(const fth_tokenizer *t, fth_word_cache *cache, std::string
     return FTH_OK;
 }
 
+fth_err add_pieces(const fth_tokenizer *t, std::string_view text, fth_str *out) {
+    std::vector<std::string> pieces;
+    auto status = t->processor.Encode(text, &pieces);
+    if (!status.ok()) return fth_fail(FTH_FAILED, "SentencePiece: %s", reason(status).c_str());
+    for (size_t i = 0; i < pieces.size(); i++) {
+        if (i) FTH_TRY(fth_str_add(out, " ", 1));
+        FTH_TRY(fth_str_add(out, pieces[i].data(), pieces[i].size()));
+    }
+    return FTH_OK;
+}
+
 fth_err decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {
     std::vector<int> kept;
     for (size_t i = 0; i < n; i++) {
@@ -469,6 +480,11 @@ fth_err fth_tokenizer_encode_dropped(const fth_tokenizer *t, const char *text, s
 fth_err fth_tokenizer_encode_cached(const fth_tokenizer *t, fth_word_cache *cache, const char *text,
                                     size_t length, fth_ids *out) {
     return guarded("tokenizer", [&] { return encode_cached(t, cache, {text, length}, out); });
+}
+
+fth_err fth_tokenizer_pieces(const fth_tokenizer *t, const char *text, size_t length,
+                             fth_str *out) {
+    return guarded("tokenizer", [&] { return add_pieces(t, {text, length}, out); });
 }
 
 fth_err fth_tokenizer_decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {
