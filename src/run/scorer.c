@@ -9,8 +9,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "decode/generator.h"
-#include "metric/bleu.h"
-#include "metric/chrf.h"
+#include "run/text_scores.h"
 
 struct fth_scorer {
     fth_scorer_spec spec;
@@ -202,30 +201,6 @@ static fth_err translate(fth_scorer *s, const fth_model *model, fth_device *dev,
     return err;
 }
 
-static fth_err bleu(const fth_text_pairs *pairs, double *score) {
-    const fth_bleu_options o = {
-        .tokenizer = FTH_TOK_13A, .smooth = FTH_SMOOTH_EXP, .smooth_value = -1};
-    fth_bleu result;
-    FTH_TRY(fth_bleu_corpus(pairs, &o, &result));
-    *score = result.score;
-    return FTH_OK;
-}
-
-static fth_err chrf(const fth_text_pairs *pairs, double *score) {
-    const fth_chrf_options o = {.char_order = 6, .beta = 2};
-    const size_t width = fth_chrf_width(&o);
-    double *stats = malloc(sizeof *stats * (pairs->n + 1) * width);
-    if (!stats) return no_memory();
-    fth_err err = fth_chrf_stats(pairs, &o, stats);
-    double *sums = stats + pairs->n * width;
-    memset(sums, 0, sizeof *sums * width);
-    for (size_t i = 0; err == FTH_OK && i < pairs->n; i++)
-        for (size_t k = 0; k < width; k++) sums[k] += stats[i * width + k];
-    if (err == FTH_OK) *score = fth_chrf_from_stats(sums, &o);
-    free(stats);
-    return err;
-}
-
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score) {
     FTH_TRY(translate(s, model, dev, arenas));
@@ -238,7 +213,8 @@ fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
         for (size_t i = 0; i < s->n_refs; i++) s->ref[i] = s->refs[i].line + first;
         const fth_text_pairs pairs = {
             .hyp = s->hyp + first, .ref = s->ref, .n = n, .n_refs = s->n_refs};
-        FTH_TRY(s->spec.kind == FTH_SCORE_BLEU ? bleu(&pairs, &one) : chrf(&pairs, &one));
+        FTH_TRY(s->spec.kind == FTH_SCORE_BLEU ? fth_text_bleu(&pairs, FTH_TOK_13A, NULL, &one)
+                                               : fth_text_chrf(&pairs, &one));
         sum += one;
         parts++;
     }
