@@ -368,7 +368,6 @@ static fth_err describe_pairs(const language_options *o, const fth_option_group 
                               fth_pairs *pairs, fth_prepare *p, fth_arena *arena) {
     static const char *const of_pairs[] = {"sampling_temperature", "language_tags", NULL};
     if (!o->pairs[0]) return fth_refuse_options(groups, N_GROUPS, of_pairs, "needs --pairs");
-    FTH_TRY(check_pairs_options(groups));
     FTH_TRY(fth_pairs_read(o->pairs, pairs));
     pairs->languages.temperature = o->sampling_temperature;
     pairs->languages.tags =
@@ -417,6 +416,7 @@ static fth_err run(const text_options *text, const language_options *languages,
         FTH_TRY(prepare_pictures(images, table, o, groups, &log));
         return show_result(o->out, &log);
     }
+    if (languages->pairs[0]) FTH_TRY(check_pairs_options(groups));
     FTH_TRY(describe_text(text, &p, arena));
     FTH_TRY(describe_vocabulary(vocabulary, groups, &p, arena));
     fth_pairs pairs = {0};
