@@ -90,8 +90,9 @@ static void names_missing_files(void **state) {
     PATH(there, *state, "a.en");
     put_bytes(path, "- both: [en, de]\n  train: a.*\n", 30);
     put_bytes(there, "x\n", 2);
-    assert_failed(fth_pairs_read(path, &p), FTH_NOT_FOUND,
-                  (const char *[]){"pairs.yaml:1:", "train of en-de", "no such file", "a.de", NULL});
+    assert_failed(
+        fth_pairs_read(path, &p), FTH_NOT_FOUND,
+        (const char *[]){"pairs.yaml:1:", "train of en-de", "no such file", "a.de", NULL});
     PATH(there, *state, "a.de");
     assert_ok(fth_make_dirs(there));
     assert_failed(fth_pairs_read(path, &p), FTH_BAD_INPUT,
@@ -164,8 +165,8 @@ static fth_dataset *make_set(const char *folder, const int64_t *sizes, int32_t n
         for (int64_t i = 0; i < sizes[k]; i++) {
             const int32_t ids[] = {4 + k, 4 + k, 4 + k};
             const size_t lengths[2] = {1 + (size_t)i % 3, 1 + (size_t)i % 2}, zero[2] = {0, 0};
-            assert_ok(fth_dataset_writer_add(w, (const int32_t *const[]){ids, ids}, lengths, zero,
-                                             zero));
+            assert_ok(
+                fth_dataset_writer_add(w, (const int32_t *const[]){ids, ids}, lengths, zero, zero));
         }
     assert_ok(fth_dataset_writer_finish(w));
     fth_dataset_writer_free(w);
@@ -336,14 +337,11 @@ static void samples_by_temperature(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(reads_pairs),
-                                       TEST(refuses_pairs),
-                                       TEST(names_missing_files),
-                                       TEST(keeps_languages),
-                                       TEST(refuses_languages),
-                                       TEST(draws_by_temperature),
-                                       TEST(resumes_an_epoch),
-                                       TEST(keeps_the_order_of_evaluation),
-                                       TEST(samples_by_temperature)};
+    const struct CMUnitTest tests[] = {
+        TEST(reads_pairs),           TEST(refuses_pairs),
+        TEST(names_missing_files),   TEST(keeps_languages),
+        TEST(refuses_languages),     TEST(draws_by_temperature),
+        TEST(resumes_an_epoch),      TEST(keeps_the_order_of_evaluation),
+        TEST(samples_by_temperature)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

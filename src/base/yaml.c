@@ -174,9 +174,10 @@ static fth_err read_items(reader *r, fth_yaml_item **first) {
         FTH_TRY(advance(r));
         if (r->event.type == YAML_SEQUENCE_END_EVENT) return FTH_OK;
         if (r->event.type != YAML_MAPPING_START_EVENT)
-            return fth_fail(FTH_BAD_INPUT,
-                            "%s:%zu: an item of the list must hold lines of the form \"key: value\"",
-                            r->name, event_line(r));
+            return fth_fail(
+                FTH_BAD_INPUT,
+                "%s:%zu: an item of the list must hold lines of the form \"key: value\"", r->name,
+                event_line(r));
         *end = fth_arena_alloc(r->arena, sizeof **end);
         if (!*end) return no_memory(r);
         **end = (fth_yaml_item){.line = event_line(r)};

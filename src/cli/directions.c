@@ -123,7 +123,8 @@ static double score_of(const fth_direction_score *s, int which) {
 }
 
 static fth_err draw_map(const work *w, const char *model, int which, double *score) {
-    static const char *const names[][2] = {{"BLEU", "bleu"}, {"chrF", "chrf"}, {"spBLEU", "spbleu"}};
+    static const char *const names[][2] = {
+        {"BLEU", "bleu"}, {"chrF", "chrf"}, {"spBLEU", "spbleu"}};
     const fth_languages *l = &w->folder.languages;
     for (int32_t i = 0; i < l->n_codes * l->n_codes; i++) score[i] = NAN;
     for (int32_t k = 0; k < l->n; k++)
@@ -145,8 +146,7 @@ static fth_err draw_maps(work *w, const char *model) {
     const size_t n = (size_t)w->folder.languages.n_codes;
     double *score = malloc(sizeof *score * n * n);
     fth_err err = score ? FTH_OK : fth_fail(FTH_NO_MEMORY, "no memory for a map");
-    for (int which = 0; which < 3 && err == FTH_OK; which++)
-        err = draw_map(w, model, which, score);
+    for (int which = 0; which < 3 && err == FTH_OK; which++) err = draw_map(w, model, which, score);
     free(score);
     if (err != FTH_NOT_FOUND) return err;
     fth_log_warn(&w->log, "%s", fth_error_message());

@@ -116,8 +116,9 @@ static void print_directions(const work *w, const evaluate_options *o, const fth
                    fth_languages_name(&w->folder.languages, k).text, json_text(of[k].nll).text,
                    json_text(exp(of[k].nll)).text, (long long)of[k].tokens);
         else
-            printf("%-11s nll %.4f, ppl %.3f per token over %lld\n", fth_languages_name(&w->folder.languages, k).text,
-                   of[k].nll, exp(of[k].nll), (long long)of[k].tokens);
+            printf("%-11s nll %.4f, ppl %.3f per token over %lld\n",
+                   fth_languages_name(&w->folder.languages, k).text, of[k].nll, exp(of[k].nll),
+                   (long long)of[k].tokens);
         end = ", ";
     }
     if (o->json)

@@ -14,8 +14,8 @@ static const char *only_target(const fth_languages *l) {
 static fth_err missing(const fth_languages *l, const char *model, const char *which) {
     fth_str known = {0};
     FTH_TRY(fth_languages_list(l, &known));
-    const fth_err err = fth_fail(FTH_USAGE, "%s: needs --%s-language, one of %s", model, which,
-                                 known.text);
+    const fth_err err =
+        fth_fail(FTH_USAGE, "%s: needs --%s-language, one of %s", model, which, known.text);
     fth_str_fini(&known);
     return err;
 }

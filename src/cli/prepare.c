@@ -437,10 +437,12 @@ fth_err fth_verb_prepare(int argc, char **argv) {
     image_options images;
     vocabulary_options vocabulary;
     prepare_options options;
-    fth_option_group groups[N_GROUPS] = {
-        text_options_group(&text),     language_options_group(&languages),
-        table_options_group(&table),   image_options_group(&images),
-        vocabulary_options_group(&vocabulary), prepare_options_group(&options)};
+    fth_option_group groups[N_GROUPS] = {text_options_group(&text),
+                                         language_options_group(&languages),
+                                         table_options_group(&table),
+                                         image_options_group(&images),
+                                         vocabulary_options_group(&vocabulary),
+                                         prepare_options_group(&options)};
     const fth_usage usage = {
         "fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
         "Makes a data set of text or pictures: trains a tokenizer, cuts every line into "
@@ -451,8 +453,7 @@ fth_err fth_verb_prepare(int argc, char **argv) {
     bool done;
     fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done)
-        err = run(&text, &languages, &table, &images, &vocabulary, &options, groups,
-                  &parsed.arena);
+        err = run(&text, &languages, &table, &images, &vocabulary, &options, groups, &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

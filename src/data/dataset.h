@@ -50,8 +50,8 @@ typedef struct fth_dataset {
     int32_t classes;     /* how many there are; 0: labels are numbers */
     bool places;         /* labels are maps: a class of every pixel */
     fth_vectors *images; /* [sentences] bytes: side[0] counts patches then, and there are no ids */
-    fth_image_facts image; /* of them */
-    fth_codebook codebook; /* of them; k 0: there is none */
+    fth_image_facts image;    /* of them */
+    fth_codebook codebook;    /* of them; k 0: there is none */
     int64_t *direction_first; /* [n_directions + 1] of many languages: the directions lie one after
                                  the other (data/languages.h) */
     int32_t n_directions;     /* 0: no such data */

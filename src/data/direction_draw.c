@@ -54,8 +54,7 @@ static int32_t direction_of(const fth_direction_draw *d, int64_t item) {
 
 int64_t fth_direction_draw_at(const fth_direction_draw *d, int64_t epoch, int64_t item) {
     const int32_t k = direction_of(d, item);
-    const int64_t items = d->items[k + 1] - d->items[k],
-                  n = d->sentences[k + 1] - d->sentences[k],
+    const int64_t items = d->items[k + 1] - d->items[k], n = d->sentences[k + 1] - d->sentences[k],
                   place = (epoch - 1) * items + item - d->items[k];
     fth_shuffle shuffle;
     fth_shuffle_init(&shuffle, d->seed ^ (UINT64_C(0x646972656374) + (uint64_t)k), place / n,

@@ -25,9 +25,9 @@ typedef struct entry {
     int n_references;
     int texts, sides; /* sides: 1 where two texts of a table become one */
     int32_t direction;
-    size_t tags; /* ids before the source */
-    bool tagged; /* the text has a tag in it */
-    size_t label;     /* where it stands; NONE: there is none */
+    size_t tags;  /* ids before the source */
+    bool tagged;  /* the text has a tag in it */
+    size_t label; /* where it stands; NONE: there is none */
     const char *file;
     int64_t line;
 } entry;

@@ -32,10 +32,11 @@ typedef struct fth_encode_options {
                                  them; NULL: a side for each text */
     const fth_label_set *labels; /* of tables; NULL: none */
     fth_vectors_writer
-        *label_out;         /* gets a label for each sentence: int32_t classes or float numbers */
-    const fth_ids *tags; /* [directions] of many languages: what comes before each source; NULL: no */
-    const uint8_t *is_tag; /* [vocab] of many languages: the ids that are tags */
-    int64_t *written_of; /* [directions] gets how many records of each were written */
+        *label_out; /* gets a label for each sentence: int32_t classes or float numbers */
+    const fth_ids
+        *tags; /* [directions] of many languages: what comes before each source; NULL: no */
+    const uint8_t *is_tag;  /* [vocab] of many languages: the ids that are tags */
+    int64_t *written_of;    /* [directions] gets how many records of each were written */
     fth_progress *progress; /* in kB of input; NULL: none */
 } fth_encode_options;
 

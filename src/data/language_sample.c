@@ -28,8 +28,8 @@ static bool came_before(const fth_text_spec *text, size_t i, int side) {
     return false;
 }
 
-static fth_err count_line(fth_language_sample *s, int32_t language, const char *text,
-                          size_t length, size_t longest) {
+static fth_err count_line(fth_language_sample *s, int32_t language, const char *text, size_t length,
+                          size_t longest) {
     (void)text;
     (void)longest;
     s->bytes[language] += (int64_t)length;
@@ -37,13 +37,13 @@ static fth_err count_line(fth_language_sample *s, int32_t language, const char *
     return FTH_OK;
 }
 
-static fth_err keep_line(fth_language_sample *s, int32_t language, const char *text,
-                         size_t length, size_t longest) {
+static fth_err keep_line(fth_language_sample *s, int32_t language, const char *text, size_t length,
+                         size_t longest) {
     return fth_sample_add_cut(&s->of[language], text, length, longest, &s->cut);
 }
 
-typedef fth_err take_line(fth_language_sample *s, int32_t language, const char *text,
-                          size_t length, size_t longest);
+typedef fth_err take_line(fth_language_sample *s, int32_t language, const char *text, size_t length,
+                          size_t longest);
 
 static fth_err read_file(fth_language_sample *s, const fth_text_file *file, int32_t language,
                          size_t longest, take_line *take) {
@@ -67,8 +67,7 @@ static fth_err read_all(fth_language_sample *s, const fth_languages *languages,
         for (int side = 0; side < 2; side++) {
             const fth_direction d = languages->of[text->directions[i]];
             if (came_before(text, i, side)) continue;
-            FTH_TRY(read_file(s, &text->files[side][i], side ? d.target : d.source, longest,
-                              take));
+            FTH_TRY(read_file(s, &text->files[side][i], side ? d.target : d.source, longest, take));
         }
     return FTH_OK;
 }

@@ -16,8 +16,8 @@
 
 /* Zeroed: empty, may be freed. */
 typedef struct fth_language_sample {
-    fth_sample *of;    /* [n] by language */
-    double *wanted;    /* [n] bytes of text */
+    fth_sample *of;         /* [n] by language */
+    double *wanted;         /* [n] bytes of text */
     int64_t *bytes, *lines; /* [n] of the training files */
     int32_t n;
     int64_t cut; /* lines that were cut, as fth_sample_add_cut counts them */

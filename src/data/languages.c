@@ -117,10 +117,11 @@ static fth_err add_tag(const fth_tokenizer *t, const char *code, fth_ids *out) {
     snprintf(piece, sizeof piece, "__%s__", code);
     const int32_t id = fth_tokenizer_id(t, piece);
     if (id < 0)
-        return fth_fail(FTH_BAD_INPUT,
-                        "the tokenizer has no piece %s; fathom prepare --pairs makes one with a tag "
-                        "for each language",
-                        piece);
+        return fth_fail(
+            FTH_BAD_INPUT,
+            "the tokenizer has no piece %s; fathom prepare --pairs makes one with a tag "
+            "for each language",
+            piece);
     FTH_TRY(fth_ids_reserve(out, 1));
     out->ids[out->n++] = id;
     return FTH_OK;

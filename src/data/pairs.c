@@ -15,8 +15,8 @@ static const char *const split_names[FTH_PAIR_SPLITS] = {"train", "valid", "test
 enum { MOST_DIRECTIONS = 10000 };
 
 typedef struct reader {
-    const char *name;   /* of pairs.yaml */
-    size_t folder;      /* bytes of name up to its last slash, this included */
+    const char *name; /* of pairs.yaml */
+    size_t folder;    /* bytes of name up to its last slash, this included */
     fth_pairs *p;
     size_t capacity;
 } reader;
@@ -116,8 +116,7 @@ static fth_err add_item(reader *r, const item *it) {
         splits++;
         FTH_TRY(check_files(r, it->split[i], !it->all));
     }
-    if (!splits)
-        return bad(r, it->line, "an entry", "must have the files of train, valid or test");
+    if (!splits) return bad(r, it->line, "an entry", "must have the files of train, valid or test");
     if (it->source) {
         if (it->source->is_list || it->target->is_list)
             return bad(r, it->line, "source and target", "must be one language each");
@@ -133,8 +132,8 @@ static fth_err take_key(const reader *r, const fth_yaml_entry *e, item *it) {
     const struct {
         const char *key;
         const fth_yaml_entry **place;
-    } keys[] = {{"source", &it->source},   {"target", &it->target},   {"both", &it->both},
-                {"all", &it->all},         {"train", &it->split[0]},  {"valid", &it->split[1]},
+    } keys[] = {{"source", &it->source}, {"target", &it->target},  {"both", &it->both},
+                {"all", &it->all},       {"train", &it->split[0]}, {"valid", &it->split[1]},
                 {"test", &it->split[2]}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i].key, e->key) == 0) {

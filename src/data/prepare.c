@@ -30,11 +30,11 @@ typedef struct work {
     int copies;
     fth_tokenizer *tokenizer[2]; /* the second only when separate */
     int separate;
-    json_t *tokenizers, *splits; /* for dataset.json */
-    int64_t *unigram;            /* [size of the last side's tokenizer] */
-    double unigram_nll;          /* NAN without a train split */
-    fth_label_set labels;        /* NONE: no tables */
-    fth_ids separator;           /* between the two texts of a table */
+    json_t *tokenizers, *splits;    /* for dataset.json */
+    int64_t *unigram;               /* [size of the last side's tokenizer] */
+    double unigram_nll;             /* NAN without a train split */
+    fth_label_set labels;           /* NONE: no tables */
+    fth_ids separator;              /* between the two texts of a table */
     const fth_languages *languages; /* n 0: one pair */
     fth_tagging tagging;            /* of these */
 } work;
@@ -256,8 +256,8 @@ static fth_err train_language_tokenizer(work *w) {
     fth_err err = read_language_samples(w, &sample);
     if (err == FTH_OK) {
         fth_log_info(w->p->log, "making a vocabulary of %d languages", w->languages->n_codes);
-        err = fth_tokenizer_train(&w->p->tokenizer, fth_language_sample_next, &sample, &model,
-                                  &size);
+        err =
+            fth_tokenizer_train(&w->p->tokenizer, fth_language_sample_next, &sample, &model, &size);
     }
     fth_language_sample_fini(&sample);
     if (err == FTH_OK) err = keep_tokenizer(w, 0, model, size, "the new tokenizer");
@@ -296,10 +296,10 @@ static void warn_left_out(const work *w, int split, const fth_encode_counts *c) 
         fth_log_warn(w->p->log, "%s: %lld of %lld left out: a side is empty", fth_split_name(split),
                      (long long)c->empty, (long long)c->read);
     if (c->tagged)
-        fth_log_warn(w->p->log,
-                     "%s: %lld of %lld left out: a language's tag is in their text; the first is %s",
-                     fth_split_name(split), (long long)c->tagged, (long long)c->read,
-                     c->first_tagged);
+        fth_log_warn(
+            w->p->log,
+            "%s: %lld of %lld left out: a language's tag is in their text; the first is %s",
+            fth_split_name(split), (long long)c->tagged, (long long)c->read, c->first_tagged);
 }
 
 /* What dataset.json says about a split; the rest is in the split's own header. */
@@ -397,9 +397,9 @@ static fth_err prepare_split(work *w, int split) {
         err = fth_folder_describe_labels(w->folder.temp, split, &w->labels,
                                          json_object_get(w->splits, fth_split_name(split)));
     if (err == FTH_OK)
-        err = fth_tagging_describe(&w->tagging, w->languages, &w->text[split],
-                                   fth_split_name(split), w->p->log,
-                                   json_object_get(w->splits, fth_split_name(split)));
+        err =
+            fth_tagging_describe(&w->tagging, w->languages, &w->text[split], fth_split_name(split),
+                                 w->p->log, json_object_get(w->splits, fth_split_name(split)));
     free(prefix);
     free(path);
     return err;

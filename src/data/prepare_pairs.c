@@ -59,7 +59,8 @@ static void say_names(names *list, fth_log *log, const char *split, const char *
 
 void fth_pairs_warn_missing(const fth_pairs *pairs, fth_log *log) {
     static const char *const lacks[] = {"without training text (zero-shot)",
-                                        "without a file, not validated", "without a file, not tested"};
+                                        "without a file, not validated",
+                                        "without a file, not tested"};
     for (int split = 0; split < FTH_N_SPLITS; split++) {
         names missing = {0};
         for (int32_t i = 0; i < pairs->languages.n; i++)
@@ -79,9 +80,8 @@ fth_err fth_tagging_init(fth_tagging *g, const fth_languages *l, const fth_token
     if (!g->tags || !g->written || !g->is_tag) return no_memory();
     for (int32_t i = 0; i < l->n; i++) {
         fth_ids all = {0}; /* of source and target, whatever the tags are */
-        const fth_languages both = {.tags = FTH_TAGS_SOURCE_TARGET,
-                                    .codes = l->codes,
-                                    .n_codes = l->n_codes};
+        const fth_languages both = {
+            .tags = FTH_TAGS_SOURCE_TARGET, .codes = l->codes, .n_codes = l->n_codes};
         const char *source = fth_languages_source(l, i), *target = fth_languages_target(l, i);
         FTH_TRY(fth_languages_tag(l, t, source, target, &g->tags[i]));
         const fth_err err = fth_languages_tag(&both, t, source, target, &all);
@@ -113,8 +113,10 @@ fth_err fth_tagging_describe(const fth_tagging *g, const fth_languages *l,
     names few = {0}, none = {0};
     for (size_t k = 0; k < text->n_files[0]; k++) {
         const int32_t i = text->directions[k];
-        if (g->written[i] == 0) add_name(&none, l, i);
-        else if (g->written[i] < FEW_SENTENCES) add_name(&few, l, i);
+        if (g->written[i] == 0)
+            add_name(&none, l, i);
+        else if (g->written[i] < FEW_SENTENCES)
+            add_name(&few, l, i);
     }
     say_names(&none, log, split, "with files that hold no pair");
     if (strcmp(split, "train") == 0)

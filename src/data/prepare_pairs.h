@@ -10,8 +10,7 @@
 #include "data/records.h"
 
 /* The texts of each split; lists come from the arena. */
-fth_err fth_pairs_texts(const fth_pairs *pairs, fth_arena *arena,
-                        fth_text_spec text[FTH_N_SPLITS]);
+fth_err fth_pairs_texts(const fth_pairs *pairs, fth_arena *arena, fth_text_spec text[FTH_N_SPLITS]);
 
 /* Says which directions lack a split that others have. */
 void fth_pairs_warn_missing(const fth_pairs *pairs, fth_log *log);

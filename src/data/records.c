@@ -13,8 +13,8 @@
 struct fth_records {
     fth_text_spec spec;
     fth_lines *lines[2];
-    size_t pair;   /* of many directions: which files are open, */
-    int64_t bytes; /* and what was read of those before */
+    size_t pair;                          /* of many directions: which files are open, */
+    int64_t bytes;                        /* and what was read of those before */
     json_t *object;                       /* the newest JSON line, which the record points into */
     char *copies[2 + FTH_MAX_REFERENCES]; /* its texts that had to be changed, NULL: none */
     int n_copies;
@@ -31,9 +31,9 @@ fth_err fth_records_new(const fth_text_spec *spec, fth_records **out) {
     const bool directions = spec->kind == FTH_TEXT_DIRECTIONS;
     int streams = directions || spec->kind == FTH_TEXT_PARALLEL ? 2 : 1;
     for (int i = 0; i < streams; i++)
-        FTH_TRY_OR(
-            err, fth_lines_new(spec->files[i], directions ? 1 : spec->n_files[i], &r->lines[i]),
-            fail);
+        FTH_TRY_OR(err,
+                   fth_lines_new(spec->files[i], directions ? 1 : spec->n_files[i], &r->lines[i]),
+                   fail);
     *out = r;
     return FTH_OK;
 fail:
@@ -65,7 +65,8 @@ int64_t fth_records_line(const fth_records *r) {
 }
 
 int64_t fth_records_bytes(const fth_records *r) {
-    return r->bytes + fth_lines_bytes(r->lines[0]) + (r->lines[1] ? fth_lines_bytes(r->lines[1]) : 0);
+    return r->bytes + fth_lines_bytes(r->lines[0]) +
+           (r->lines[1] ? fth_lines_bytes(r->lines[1]) : 0);
 }
 
 int64_t fth_text_spec_size(const fth_text_spec *spec) {
@@ -81,12 +82,12 @@ static fth_err different_length(fth_records *r, int longer) {
     while (text) FTH_TRY(fth_lines_next(r->lines[longer], &text, &length));
     const bool joined = r->spec.kind == FTH_TEXT_PARALLEL;
     const fth_text_file *src = &r->spec.files[0][r->pair], *tgt = &r->spec.files[1][r->pair];
-    return fth_fail(
-        FTH_BAD_INPUT, "source and target differ in length: %s%s has %lld lines, %s%s has %lld",
-        src->name, joined && r->spec.n_files[0] > 1 ? " and what follows" : "",
-        (long long)fth_lines_count(r->lines[0]), tgt->name,
-        joined && r->spec.n_files[1] > 1 ? " and what follows" : "",
-        (long long)fth_lines_count(r->lines[1]));
+    return fth_fail(FTH_BAD_INPUT,
+                    "source and target differ in length: %s%s has %lld lines, %s%s has %lld",
+                    src->name, joined && r->spec.n_files[0] > 1 ? " and what follows" : "",
+                    (long long)fth_lines_count(r->lines[0]), tgt->name,
+                    joined && r->spec.n_files[1] > 1 ? " and what follows" : "",
+                    (long long)fth_lines_count(r->lines[1]));
 }
 
 static fth_err next_parallel(fth_records *r, fth_record *record) {
@@ -105,8 +106,7 @@ static fth_err open_next_pair(fth_records *r) {
         fth_lines_free(r->lines[i]);
         r->lines[i] = NULL;
     }
-    for (int i = 0; i < 2; i++)
-        FTH_TRY(fth_lines_new(&r->spec.files[i][r->pair], 1, &r->lines[i]));
+    for (int i = 0; i < 2; i++) FTH_TRY(fth_lines_new(&r->spec.files[i][r->pair], 1, &r->lines[i]));
     return FTH_OK;
 }
 

@@ -47,16 +47,17 @@ static fth_err add_plot(const fth_direction_map *m, const char *path, double hig
     FTH_TRY(add_quoted(path, s));
     FTH_TRY(fth_str_addf(s, "'\nset title '"));
     FTH_TRY(add_quoted(m->title, s));
-    FTH_TRY(fth_str_addf(s,
-                         "' noenhanced\nset xlabel 'target'\nset ylabel 'source'\nset size ratio 1\n"
-                         "set xrange [-0.5:%d.5]\nset yrange [%d.5:-0.5]\nset cbrange [0:%.6g]\n"
-                         "set palette defined (0 '#ffffff', 1 '#0072b2')\nunset key\nset grid "
-                         "noxtics noytics\n",
-                         m->n - 1, m->n - 1, high > 0 ? high : 1));
+    FTH_TRY(
+        fth_str_addf(s,
+                     "' noenhanced\nset xlabel 'target'\nset ylabel 'source'\nset size ratio 1\n"
+                     "set xrange [-0.5:%d.5]\nset yrange [%d.5:-0.5]\nset cbrange [0:%.6g]\n"
+                     "set palette defined (0 '#ffffff', 1 '#0072b2')\nunset key\nset grid "
+                     "noxtics noytics\n",
+                     m->n - 1, m->n - 1, high > 0 ? high : 1));
     FTH_TRY(add_tics(m, 'x', s));
     FTH_TRY(add_tics(m, 'y', s));
-    FTH_TRY(fth_str_addf(
-        s, "plot $cells using 1:2:(0.5):(0.5):3 with boxxyerror fs solid lc palette"));
+    FTH_TRY(
+        fth_str_addf(s, "plot $cells using 1:2:(0.5):(0.5):3 with boxxyerror fs solid lc palette"));
     if (m->n <= MOST_NUMBERED)
         FTH_TRY(fth_str_addf(s,
                              ", $cells using 1:2:(sprintf('%%.1f', $3)):($3 > %.6g ? 0xffffff : 0) "

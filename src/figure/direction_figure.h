@@ -8,9 +8,9 @@
 #include "base/error.h"
 
 typedef struct fth_direction_map {
-    const char *title;        /* "BLEU of MODEL" */
-    char *const *languages;   /* [n] */
-    const double *score;      /* [n][n] source, target; NAN: no such direction */
+    const char *title;      /* "BLEU of MODEL" */
+    char *const *languages; /* [n] */
+    const double *score;    /* [n][n] source, target; NAN: no such direction */
     int32_t n;
 } fth_direction_map;
 

@@ -25,8 +25,8 @@ static fth_err no_memory(void) {
 /* ---- opening ---- */
 
 static fth_err read_lines(const fth_direction_job *job, const char *side, fth_text_lines *out) {
-    char *path = fth_strdup_printf("%s/%s.%s.txt", job->data->path, fth_split_name(job->split),
-                                   side),
+    char *path =
+             fth_strdup_printf("%s/%s.%s.txt", job->data->path, fth_split_name(job->split), side),
          *data = NULL;
     size_t size = 0;
     fth_err err = path ? fth_file_read(path, &data, &size) : no_memory();
@@ -100,8 +100,8 @@ static fth_err translate_some(work *w, fth_generator *g, int64_t from, int64_t *
         const int64_t i = from + *n;
         while (i >= s->first[k + 1]) k++;
         const fth_text line = s->sources.line[s->line[k] + i - s->first[k]];
-        w->inputs[*n] = (fth_input){
-            .text = strndup(line.text, line.length), .tags = &w->tags[k], .number = i};
+        w->inputs[*n] =
+            (fth_input){.text = strndup(line.text, line.length), .tags = &w->tags[k], .number = i};
         if (!w->inputs[*n].text) err = no_memory();
     }
     if (err == FTH_OK) err = fth_generate(g, w->inputs, *n, take, w);
@@ -127,8 +127,7 @@ static fth_err score_direction(const work *w, int32_t k) {
     fth_direction_scores *s = w->s;
     fth_direction_score *score = &s->of[k];
     const size_t n = (size_t)score->sentences;
-    const bool chinese =
-        strncmp(fth_languages_target(&w->job->data->languages, k), "zh", 2) == 0;
+    const bool chinese = strncmp(fth_languages_target(&w->job->data->languages, k), "zh", 2) == 0;
     const fth_text *ref = s->refs.line + s->line[k];
     fth_text *hyp = malloc(sizeof *hyp * (n + 1));
     if (!hyp) return no_memory();

@@ -29,9 +29,9 @@ typedef struct fth_direction_scores {
     fth_direction_score *of; /* [n] by the numbers of the data set's directions */
     int32_t n;
     fth_text_lines sources, refs;
-    fth_str *outputs;        /* [sentences] translations, direction after direction */
-    int64_t *first;          /* [n + 1] in outputs */
-    int64_t *line;           /* [n + 1] in sources and refs */
+    fth_str *outputs; /* [sentences] translations, direction after direction */
+    int64_t *first;   /* [n + 1] in outputs */
+    int64_t *line;    /* [n + 1] in sources and refs */
 } fth_direction_scores;
 
 /* The generator has the model. FTH_USAGE for data of one pair. */

@@ -109,8 +109,7 @@ static const form forms[] = {
 static fth_err print_form(const table *t, const form *f, fth_str *out) {
     FTH_TRY(fth_str_addf(out, "%s%sdirection%sdirections%ssentences", f->head, f->begin, f->between,
                          f->between));
-    for (int i = 0; i < SCORES; i++)
-        FTH_TRY(fth_str_addf(out, "%s%s", f->between, score_names[i]));
+    for (int i = 0; i < SCORES; i++) FTH_TRY(fth_str_addf(out, "%s%s", f->between, score_names[i]));
     FTH_TRY(fth_str_addf(out, "%s%s", f->end, f->rule));
     for (size_t k = 0; k < t->n; k++) {
         const row *r = &t->rows[k];
@@ -130,15 +129,14 @@ static fth_err print_json(const table *t, fth_str *out) {
         const row *r = &t->rows[k];
         json_t *one = json_pack("{s:I}", "sentences", (json_int_t)r->sentences);
         static const char *const keys[SCORES] = {"bleu", "chrf", "spbleu"};
-        if (r->directions)
-            json_object_set_new(one, "directions", json_integer(r->directions));
+        if (r->directions) json_object_set_new(one, "directions", json_integer(r->directions));
         for (int i = 0; i < SCORES; i++)
             json_object_set_new(one, keys[i], fth_json_number(r->score[i]));
         json_object_set_new(r->directions ? means : of, r->name, one);
     }
     json_t *all = json_pack("{s:o, s:o}", "directions", of, "means", means);
-    fth_err err = all ? fth_json_write(all, 0, out)
-                      : fth_fail(FTH_NO_MEMORY, "no memory for a JSON object");
+    fth_err err =
+        all ? fth_json_write(all, 0, out) : fth_fail(FTH_NO_MEMORY, "no memory for a JSON object");
     json_decref(all);
     return err == FTH_OK ? fth_str_add(out, "\n", 1) : err;
 }

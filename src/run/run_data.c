@@ -9,10 +9,11 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
     const fth_data_side *tgt = &data->side[data->n_sides - 1], *src = &data->side[0];
     *c = spec->config;
     if (spec->sampling_temperature > 0 && !folder->languages.n)
-        return fth_fail(FTH_USAGE,
-                        "--sampling-temperature %g: %s has one pair of languages; it is for those of "
-                        "fathom prepare --pairs",
-                        spec->sampling_temperature, spec->data);
+        return fth_fail(
+            FTH_USAGE,
+            "--sampling-temperature %g: %s has one pair of languages; it is for those of "
+            "fathom prepare --pairs",
+            spec->sampling_temperature, spec->data);
     if (c->arch != FTH_ENC && data->images)
         return fth_fail(FTH_USAGE, "%s: has pictures; use --arch enc", spec->data);
     if (c->arch == FTH_ENCDEC && data->n_sides != 2)

@@ -93,8 +93,8 @@ static fth_err choose_lines(fth_scorer *s, const fth_folder *f) {
     size_t from = 0;
     for (size_t k = 0; k < s->n_parts; k++) {
         const int32_t i = (int32_t)k;
-        const size_t n = f->languages.n ? (size_t)json_integer_value(json_array_get(counts, k))
-                                        : s->sources.n;
+        const size_t n =
+            f->languages.n ? (size_t)json_integer_value(json_array_get(counts, k)) : s->sources.n;
         if (n > s->sources.n - from)
             return fth_fail(FTH_BAD_INPUT, "%s/valid.src.txt: has %zu lines, fewer than its split",
                             f->path, s->sources.n);

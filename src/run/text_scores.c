@@ -8,10 +8,8 @@
 
 fth_err fth_text_bleu(const fth_text_pairs *pairs, fth_tok tokenizer, const fth_tokenizer *pieces,
                       double *score) {
-    const fth_bleu_options o = {.tokenizer = tokenizer,
-                                .smooth = FTH_SMOOTH_EXP,
-                                .smooth_value = -1,
-                                .pieces = pieces};
+    const fth_bleu_options o = {
+        .tokenizer = tokenizer, .smooth = FTH_SMOOTH_EXP, .smooth_value = -1, .pieces = pieces};
     fth_bleu result;
     FTH_TRY(fth_bleu_corpus(pairs, &o, &result));
     *score = result.score;

@@ -21,8 +21,8 @@ fth_err fth_validate_directions(fth_evaluator *e, const fth_dataset *data,
                                 fth_run_log *log, fth_eval *mean) {
     if (!data->n_directions) return fth_evaluate(e, data, spec, mean);
     fth_eval *of = calloc((size_t)data->n_directions, sizeof *of);
-    if (!of) return fth_fail(FTH_NO_MEMORY, "no memory to validate %d directions",
-                             data->n_directions);
+    if (!of)
+        return fth_fail(FTH_NO_MEMORY, "no memory to validate %d directions", data->n_directions);
     fth_err err = fth_evaluate_directions(e, data, spec, of, mean);
     for (int32_t k = 0; err == FTH_OK && k < data->n_directions; k++)
         if (of[k].tokens)
