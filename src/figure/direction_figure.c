@@ -32,21 +32,14 @@ static fth_err add_tics(const fth_direction_map *m, char axis, fth_str *s) {
     return fth_str_addf(s, ") scale 0\n");
 }
 
-static fth_err add_quoted(const char *text, fth_str *s) {
-    for (; *text; text++)
-        FTH_TRY(fth_str_addf(s, *text == '\'' ? "''" : "%c",
-                             *text == '\n' || *text == '\\' ? ' ' : *text));
-    return FTH_OK;
-}
-
 static fth_err add_plot(const fth_direction_map *m, const char *path, double high, fth_str *s) {
     const int cell = cell_of(m), edge = cell * m->n;
     FTH_TRY(fth_str_addf(s, "set terminal svg size %d,%d font 'sans,12' background '#ffffff'\n",
                          edge + 190, edge + 130));
     FTH_TRY(fth_str_addf(s, "set output '"));
-    FTH_TRY(add_quoted(path, s));
+    FTH_TRY(fth_gnuplot_quoted(s, path));
     FTH_TRY(fth_str_addf(s, "'\nset title '"));
-    FTH_TRY(add_quoted(m->title, s));
+    FTH_TRY(fth_gnuplot_quoted(s, m->title));
     FTH_TRY(
         fth_str_addf(s,
                      "' noenhanced\nset xlabel 'target'\nset ylabel 'source'\nset size ratio 1\n"
