@@ -107,3 +107,32 @@ fth_update model_case_gradients(model_case *m, int64_t t, float *grad) {
             fth_arena_get(m->device, m->trainer.arenas.grad, m->model.params.size, grad), FTH_OK);
     return u;
 }
+
+void model_case_logits(model_case *m, const int32_t *src, int32_t n_src, const int32_t *tgt,
+                       int32_t n, double *out) {
+    enum { MOST = 9 };
+    fth_graph g;
+    fth_outputs o;
+    fth_program *p = NULL;
+    fth_batch_store store;
+    const fth_config *c = &m->model.config;
+    fth_graph_spec what = {.logits = true};
+    fth_program_spec how = {.arenas = &m->trainer.arenas};
+    fth_trainer_spec size = {.src_tokens = MOST, .tgt_tokens = MOST, .max_len = MOST};
+    fth_capacities(&size, how.capacity);
+    const int32_t src_offsets[] = {0, n_src}, tgt_offsets[] = {0, n}, targets[MOST] = {0};
+    assert_int_equal(fth_model_graph(&m->model, &what, &g, &o), FTH_OK);
+    assert_int_equal(fth_program_new(m->device, &g, &how, &p), FTH_OK);
+    assert_int_equal(fth_batch_store_init(&store, MOST, MOST, 1), FTH_OK);
+    if (n_src)
+        assert_int_equal(
+            fth_batch_store_fill(&store, FTH_SRC, 1, src_offsets, src, NULL, c->src_vocab), 0);
+    assert_int_equal(
+        fth_batch_store_fill(&store, FTH_TGT, 1, tgt_offsets, tgt, targets, c->tgt_vocab), 0);
+    fth_step step = {.update = 1};
+    fth_method_step(&m->model.method, c->step, step.slots);
+    assert_int_equal(fth_program_run(p, &store.batch, &step), FTH_OK);
+    assert_int_equal(fth_program_read(p, o.logits, out), FTH_OK);
+    fth_program_free(p);
+    fth_batch_store_fini(&store);
+}

@@ -27,4 +27,8 @@ void model_case_fini(model_case *m);
 /* Loss (smoothed by 0.1) and gradients of update t; gradients as floats if grad is not NULL. */
 fth_update model_case_gradients(model_case *m, int64_t t, float *grad);
 
+/* Logits of a whole target of at most 9 tokens, computed at once: [n, vocab]. */
+void model_case_logits(model_case *m, const int32_t *src, int32_t n_src, const int32_t *tgt,
+                       int32_t n, double *out);
+
 #endif

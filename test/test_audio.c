@@ -131,7 +131,8 @@ static void files_as_they_come(void **state) {
     (void)state;
     fth_sound s;
     write_sound("mono.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 1, 4000, 1);
-    assert_int_equal(fth_sound_read(path_of("mono.wav"), 8000, 60, &s), FTH_OK);
+    assert_int_equal(fth_sound_read(&(fth_clip){.path = path_of("mono.wav")}, 8000, 60, &s),
+                     FTH_OK);
     assert_true(s.n == 4000 && s.channels == 1 && s.file_rate == 8000 && !s.silent);
     float *wanted = sound(4000);
     for (int i = 0; i < 4000; i++) assert_true(fabsf(s.sample[i] - wanted[i]) < 1e-4f);
@@ -144,23 +145,41 @@ static void files_as_they_come(void **state) {
                  {"stereo.ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS}};
     for (size_t k = 0; k < 3; k++) {
         write_sound(kinds[k].name, kinds[k].format, 2, 4000, 1);
-        assert_int_equal(fth_sound_read(path_of(kinds[k].name), 8000, 60, &s), FTH_OK);
+        assert_int_equal(fth_sound_read(&(fth_clip){.path = path_of(kinds[k].name)}, 8000, 60, &s),
+                         FTH_OK);
         assert_true(s.n == 4000 && s.channels == 2 && !s.silent);
         for (int i = 0; k < 2 && i < 4000; i++)
             assert_true(fabsf(s.sample[i] - wanted[i] / 2) < 1e-4f);
         fth_sound_fini(&s);
     }
     free(wanted);
-    assert_int_equal(fth_sound_read(path_of("mono.wav"), 16000, 60, &s), FTH_OK);
+    assert_int_equal(fth_sound_read(&(fth_clip){.path = path_of("mono.wav")}, 16000, 60, &s),
+                     FTH_OK);
     assert_true(s.rate == 16000 && s.file_rate == 8000 && llabs(s.n - 8000) < 50);
     fth_sound_fini(&s);
+    float *part = sound(4000);
+    assert_int_equal(fth_sound_read(&(fth_clip){path_of("mono.wav"), 700, 40, 0}, 8000, 60, &s),
+                     FTH_OK);
+    assert_true(s.n == 40);
+    for (int i = 0; i < 40; i++) assert_true(fabsf(s.sample[i] - part[700 + i]) < 1e-4f);
+    fth_sound_fini(&s);
+    free(part);
     write_sound("silent.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 1, 4000, 0);
-    assert_int_equal(fth_sound_read(path_of("silent.wav"), 8000, 60, &s), FTH_OK);
+    assert_int_equal(fth_sound_read(&(fth_clip){.path = path_of("silent.wav")}, 8000, 60, &s),
+                     FTH_OK);
     assert_true(s.silent);
     fth_sound_fini(&s);
     double seconds;
-    assert_int_equal(fth_sound_seconds(path_of("mono.wav"), &seconds), FTH_OK);
-    assert_true(seconds == 0.5);
+    int32_t rate;
+    assert_int_equal(fth_sound_look(&(fth_clip){.path = path_of("mono.wav")}, &seconds, &rate),
+                     FTH_OK);
+    assert_true(seconds == 0.5 && rate == 8000);
+    const fth_clip faster = {path_of("mono.wav"), 1000, 2000, 2};
+    assert_int_equal(fth_sound_look(&faster, &seconds, &rate), FTH_OK);
+    assert_true(seconds == 0.125);
+    assert_int_equal(fth_sound_read(&faster, 8000, 60, &s), FTH_OK);
+    assert_true(llabs(s.n - 1000) < 50);
+    fth_sound_fini(&s);
 }
 
 static void broken_files(void **state) {
@@ -183,12 +202,17 @@ static void broken_files(void **state) {
                 {".", "no sound that can be read"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fth_sound s;
-        if (fth_sound_read(path_of(rows[i].name), 8000, 60, &s) != FTH_BAD_INPUT)
+        if (fth_sound_read(&(fth_clip){.path = path_of(rows[i].name)}, 8000, 60, &s) !=
+            FTH_BAD_INPUT)
             fail_msg("%s was read", rows[i].name);
         if (!strstr(fth_error_message(), rows[i].says))
             fail_msg("%s: \"%s\"", rows[i].name, fth_error_message());
         fth_sound_fini(&s);
     }
+    fth_sound s;
+    const fth_clip beyond = {path_of("mono.wav"), 3999, 2, 0};
+    assert_int_equal(fth_sound_read(&beyond, 8000, 60, &s), FTH_BAD_INPUT);
+    assert_non_null(strstr(fth_error_message(), "has 4000 samples; there are not 2 from 3999 on"));
 }
 
 int main(void) {

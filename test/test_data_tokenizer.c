@@ -495,7 +495,8 @@ static void crafted_pieces(void **state) {
     memset(text, 'x', 200000);
     fth_pb m = small_model();
     fth_tokenizer *t = NULL;
-    assert_ok(fth_tokenizer_parse(m.text.text, m.text.length, "model", &t)); /* without an addition */
+    assert_ok(
+        fth_tokenizer_parse(m.text.text, m.text.length, "model", &t)); /* without an addition */
     fth_tokenizer_free(t);
     add_piece(&m, text, 200000, -1, 1);
     refused(&m, "piece 3 has more than 4096 bytes");

@@ -11,40 +11,15 @@
 #include <cmocka.h>
 
 #include "backend/device/device.h"
+#include "backend/top_words.h"
 #include "close.h"
+#include "decode/mixed_list.h"
 #include "decode/pick.h"
 #include "decode/search.h"
 #include "gpu.h"
 #include "model_case.h"
 
 enum { VOCAB = 11, LENGTH = 6 };
-
-/* Logits of a whole target, computed at once: [n, VOCAB]. */
-static void full_logits(model_case *m, const int32_t *src, int32_t n_src, const int32_t *tgt,
-                        int32_t n, double *out) {
-    fth_graph g;
-    fth_outputs o;
-    fth_program *p = NULL;
-    fth_batch_store store;
-    fth_graph_spec what = {.logits = true};
-    fth_program_spec how = {.arenas = &m->trainer.arenas};
-    fth_trainer_spec size = {.src_tokens = 9, .tgt_tokens = 9, .max_len = 9};
-    fth_capacities(&size, how.capacity);
-    const int32_t src_offsets[] = {0, n_src}, tgt_offsets[] = {0, n}, targets[LENGTH] = {0};
-    assert_int_equal(fth_model_graph(&m->model, &what, &g, &o), FTH_OK);
-    assert_int_equal(fth_program_new(m->device, &g, &how, &p), FTH_OK);
-    assert_int_equal(fth_batch_store_init(&store, 9, 9, 1), FTH_OK);
-    if (n_src)
-        assert_int_equal(fth_batch_store_fill(&store, FTH_SRC, 1, src_offsets, src, NULL, VOCAB),
-                         0);
-    assert_int_equal(fth_batch_store_fill(&store, FTH_TGT, 1, tgt_offsets, tgt, targets, VOCAB), 0);
-    fth_step step = {.update = 1};
-    fth_method_step(&m->model.method, m->model.config.step, step.slots);
-    assert_int_equal(fth_program_run(p, &store.batch, &step), FTH_OK);
-    assert_int_equal(fth_program_read(p, o.logits, out), FTH_OK);
-    fth_program_free(p);
-    fth_batch_store_fini(&store);
-}
 
 static void compare_rows(const char *what, double tolerance, const float *got,
                          const double *wanted) {
@@ -65,9 +40,9 @@ static void check_steps(const char *method, fth_arch arch, const char *device, d
     model_case_init(&m, &config, device, 2, 0.2, 0);
     bool encdec = arch == FTH_ENCDEC;
     double full[3][LENGTH * VOCAB];
-    full_logits(&m, src, encdec ? 4 : 0, a, LENGTH, full[0]);
-    full_logits(&m, src, encdec ? 4 : 0, b, LENGTH, full[1]);
-    full_logits(&m, src + 4, encdec ? 2 : 0, c, LENGTH, full[2]);
+    model_case_logits(&m, src, encdec ? 4 : 0, a, LENGTH, full[0]);
+    model_case_logits(&m, src, encdec ? 4 : 0, b, LENGTH, full[1]);
+    model_case_logits(&m, src + 4, encdec ? 2 : 0, c, LENGTH, full[2]);
     fth_stepper_spec spec = {
         .sentences = 2, .src_tokens = encdec ? 6 : 0, .rows = 3, .length = LENGTH};
     fth_stepper *s = NULL;
@@ -153,13 +128,19 @@ static void check_score(const fth_hypothesis *h, double lenpen) {
     assert_close(h->score, sum / pow(h->n, lenpen), 1e-5 * fabs(h->score));
 }
 
-static fth_search_result search_batch(fth_stepper *s, const model_case *m, fth_search_spec spec,
-                                      fth_search_batch batch) {
+static fth_search_result search_with(fth_stepper *const *s, int n_steppers, const model_case *m,
+                                     fth_search_spec spec, fth_search_batch batch) {
     fth_search_result r;
-    assert_int_equal(fth_search(&s, 1, m->model.config.tgt_vocab, &spec, &batch, &r), FTH_OK);
+    assert_int_equal(fth_search(s, n_steppers, m->model.config.tgt_vocab, &spec, &batch, &r),
+                     FTH_OK);
     for (int32_t i = 0; i < batch.n_sent && spec.unkpen == 0; i++) /* which is not in logp */
         for (int32_t k = 0; k < r.count[i]; k++) check_score(&r.found[i][k], spec.lenpen);
     return r;
+}
+
+static fth_search_result search_batch(fth_stepper *s, const model_case *m, fth_search_spec spec,
+                                      fth_search_batch batch) {
+    return search_with(&s, 1, m, spec, batch);
 }
 
 /* Searches some sentences of the three; the stepper holds all. */
@@ -200,7 +181,7 @@ static void scores_are_those_of_the_model(void **state) {
             for (int k = 0; k + 1 < h->n; k++) tgt[k + 1] = h->tokens[k];
             int32_t first = source_offsets[i], n_src = source_offsets[i + 1] - first;
             assert_in_range(h->n, 1, LENGTH);
-            full_logits(&m, sources + first, n_src, tgt, h->n, logits);
+            model_case_logits(&m, sources + first, n_src, tgt, h->n, logits);
             for (int k = 0; k < h->n; k++) {
                 for (int v = 0; v < VOCAB; v++) row[v] = (float)logits[k * VOCAB + v];
                 fth_log_softmax(row, VOCAB, 1, logp);
@@ -346,8 +327,8 @@ static const rules all_rules[] = {
 };
 enum { N_RULES = sizeof all_rules / sizeof *all_rules };
 
-static fth_search_result search_by(fth_stepper *s, const model_case *m, const rules *by,
-                                   int32_t beam) {
+static fth_search_result search_by(fth_stepper *const *s, int n_steppers, const model_case *m,
+                                   const rules *by, int32_t beam) {
     static const int32_t prefix_offsets[] = {0, 2, 2, 3}, prefix[] = {9, 9, 3};
     fth_search_spec spec = plain_search(beam);
     spec.lenpen = by->lenpen;
@@ -360,7 +341,7 @@ static fth_search_result search_by(fth_stepper *s, const model_case *m, const ru
         batch.prefix_offsets = prefix_offsets;
         batch.prefix_ids = prefix;
     }
-    return search_batch(s, m, spec, batch);
+    return search_with(s, n_steppers, m, spec, batch);
 }
 
 /* tolerance: of scores; tokens are the same. */
@@ -380,26 +361,30 @@ static void assert_same(const char *what, int32_t top, double tolerance, const f
     }
 }
 
-/* By every rule, one after the other on the same stepper. */
-static void search_by_all(model_case *m, int32_t beam, int32_t top, fth_search_result *out) {
-    fth_stepper *s = new_stepper(m, beam, top);
-    for (int i = 0; i < N_RULES; i++) out[i] = search_by(s, m, &all_rules[i], beam);
-    fth_stepper_free(s);
+enum { MOST_MODELS = 3 };
+
+/* By every rule, one after the other on the same steppers. */
+static void search_by_all(model_case *m, int models, int32_t beam, int32_t top,
+                          fth_search_result *out) {
+    fth_stepper *s[MOST_MODELS];
+    for (int k = 0; k < models; k++) s[k] = new_stepper(&m[k], beam, top);
+    for (int i = 0; i < N_RULES; i++) out[i] = search_by(s, models, m, &all_rules[i], beam);
+    for (int k = 0; k < models; k++) fth_stepper_free(s[k]);
 }
 
-/* Whatever the device chooses, the search finds what it finds among all words: where a list is too
+/* Whatever the devices choose, the search finds what it finds among all words: where a list is too
  * short for the rules, the row is looked at whole. */
-static void check_lists(const char *device, int32_t vocab, double tolerance) {
+static void check_lists(const char *device, int models, int32_t vocab, double tolerance) {
     static const int32_t tops[] = {1, 2, 6, 12, FTH_TOP_MOST}, beams[] = {1, 2, 4, 14, 15};
     fth_config c = model_case_config("preln", FTH_ENCDEC);
-    model_case m;
+    model_case m[MOST_MODELS];
     c.src_vocab = c.tgt_vocab = vocab;
-    model_case_init(&m, &c, device, 2, 0.5, 0);
+    for (int k = 0; k < models; k++) model_case_init(&m[k], &c, device, 2, 0.5 - 0.1 * k, 0);
     for (size_t b = 0; b < sizeof beams / sizeof *beams; b++) {
         fth_search_result whole[N_RULES], r[N_RULES];
-        search_by_all(&m, beams[b], 0, whole);
+        search_by_all(m, models, beams[b], 0, whole);
         for (size_t t = 0; t < sizeof tops / sizeof *tops; t++) {
-            search_by_all(&m, beams[b], tops[t], r);
+            search_by_all(m, models, beams[b], tops[t], r);
             for (int i = 0; i < N_RULES; i++) {
                 assert_same(all_rules[i].name, tops[t], tolerance, &r[i], &whole[i]);
                 fth_search_result_fini(&r[i]);
@@ -407,21 +392,89 @@ static void check_lists(const char *device, int32_t vocab, double tolerance) {
         }
         for (int i = 0; i < N_RULES; i++) fth_search_result_fini(&whole[i]);
     }
-    model_case_fini(&m);
+    for (int k = 0; k < models; k++) model_case_fini(&m[k]);
 }
 
 static void lists_give_what_whole_rows_give(void **state) {
     (void)state;
     for (int large = 0; large < 2; large++) {
-        check_lists("cpu", large ? 67 : VOCAB, 0);
-        check_lists("cpu-bf16", large ? 67 : VOCAB, 0);
+        for (int models = 1; models <= MOST_MODELS; models++)
+            check_lists("cpu", models, large ? 67 : VOCAB, 0);
+        check_lists("cpu-bf16", 1, large ? 67 : VOCAB, 0);
     }
+}
+
+/* ---- lists of several models ---- */
+
+enum { LIST_MODELS = 3, LIST_WORDS = 40 };
+
+/* What a device would choose of the logits of one row. */
+static void choose(const float *logits, int32_t k, float *list) {
+    float best[FTH_TOP_MOST];
+    int32_t word[FTH_TOP_MOST];
+    const int32_t n = fth_row_best(logits, LIST_WORDS, k, best, word);
+    list[TOP_LSE] = fth_row_lse(logits, LIST_WORDS);
+    list[TOP_ASKED] = logits[7];
+    for (int32_t i = 0; i < k; i++) {
+        list[TOP_BEST + i] = i < n ? best[i] : 0;
+        list[TOP_BEST + k + i] = i < n ? (float)word[i] : -1;
+    }
+}
+
+/* The list is a beginning of all words in their order, whichever words the models prefer. */
+static void check_mixed(fth_rng *rng, int models, int32_t k, bool few) {
+    float logits[LIST_MODELS][LIST_WORDS], list[LIST_MODELS][TOP_BEST + 2 * FTH_TOP_MOST];
+    float each[LIST_MODELS][LIST_WORDS], mean[LIST_WORDS], best[LIST_WORDS], asked;
+    const float *at[LIST_MODELS], *row[LIST_MODELS];
+    fth_best chosen[LIST_MODELS];
+    fth_mixed_list l;
+    int32_t word[LIST_WORDS];
+    for (int m = 0; m < models; m++) {
+        for (int32_t w = 0; w < LIST_WORDS; w++)
+            logits[m][w] = few && w % 8 != m ? -INFINITY : (float)fth_rng_below(rng, 12) / 2;
+        choose(logits[m], k, list[m]);
+        for (int32_t w = 0; w < LIST_WORDS; w++) each[m][w] = logits[m][w] - list[m][TOP_LSE];
+        chosen[m] = (fth_best){k, list[m]};
+        at[m] = logits[m];
+        row[m] = each[m];
+    }
+    fth_row_mix(row, models, LIST_WORDS, mean);
+    const int32_t n = fth_row_best(mean, LIST_WORDS, LIST_WORDS, best, word);
+    assert_int_equal(fth_mixed_list_init(&l, models), FTH_OK);
+    assert_true(fth_mixed_list_fill(&l, chosen, at, LIST_WORDS, 0));
+    assert_true(l.n <= n);
+    for (int32_t i = 0; i < l.n; i++) {
+        assert_int_equal(l.word[i], word[i]);
+        assert_true(l.logp[i] == best[i]);
+    }
+    assert_int_equal(l.all, few && k > LIST_WORDS / 8);
+    if (l.all) assert_int_equal(l.n, n);
+    if (k == FTH_TOP_MOST) assert_true(l.n > 0);
+    if (!few) {
+        assert_true(fth_mixed_list_asked(&l, chosen, 0, &asked));
+        assert_true(asked == mean[7]);
+    }
+    list[models - 1][TOP_LSE] = NAN;
+    assert_false(fth_mixed_list_fill(&l, chosen, at, LIST_WORDS, 0));
+    assert_false(fth_mixed_list_asked(&l, chosen, 0, &asked));
+    fth_mixed_list_fini(&l);
+}
+
+static void lists_of_several_models(void **state) {
+    (void)state;
+    fth_rng rng;
+    fth_rng_init(&rng, 5, 0);
+    for (int trial = 0; trial < 200; trial++)
+        for (int models = 1; models <= LIST_MODELS; models++)
+            for (int32_t k = 1; k <= FTH_TOP_MOST; k += k < 8 ? 1 : 8)
+                check_mixed(&rng, models, k, trial % 4 == 3);
 }
 
 static void lists_of_a_gpu(void **state) {
     (void)state;
     if (!gpu_is_there()) skip();
-    check_lists("cuda", 67, 1e-5); /* it sums up exponentials in another order */
+    for (int models = 1; models <= MOST_MODELS; models++)
+        check_lists("cuda", models, 67, 1e-5); /* it sums up exponentials in another order */
 }
 
 /* How many words a search asks for, and which searches want all. */
@@ -431,7 +484,7 @@ static void words_asked_for(void **state) {
         fth_search_spec spec = plain_search(beam);
         const int32_t k = beam <= 14 ? 2 * beam + 4 : 0;
         assert_int_equal(fth_search_top(&spec, 1, VOCAB), k);
-        assert_int_equal(fth_search_top(&spec, 2, VOCAB), 0);
+        assert_int_equal(fth_search_top(&spec, 2, VOCAB), k ? FTH_TOP_MOST : 0);
         assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB), k);
         assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB + 1), 0);
         spec.unkpen = -1;
@@ -554,6 +607,7 @@ int main(void) {
         cmocka_unit_test(rules_are_kept),
         cmocka_unit_test(forced_prefixes),
         cmocka_unit_test(an_ensemble_of_twins),
+        cmocka_unit_test(lists_of_several_models),
         cmocka_unit_test(lists_give_what_whole_rows_give),
         cmocka_unit_test(lists_of_a_gpu),
         cmocka_unit_test(words_asked_for),

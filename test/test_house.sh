@@ -63,7 +63,7 @@ expect check-includes 'backend/cuda/b.cu:1: backend/cuda must not include "backe
 backend/ref/b.c:1: backend/ref must not include "backend/cpu/a.h"; it may include: backend base graph backend/ref
 backend/ref/b.c:2: only backend/cuda may include <cuda.h>
 base/b.c:2: base must not include "graph/a.h"; it may include: base
-data/b.c:1: data must not include "store/a.h"; it may include: base image text data
+data/b.c:1: data must not include "store/a.h"; it may include: audio base image text data
 graph/b.h:2: graph must not include "backend/backend.h"; it may include: base graph
 image/b.c:1: image must not include "cli/verb.h"; it may include: base image
 image/b.c:2: image must not include "nccl/a.h"; it may include: base image

@@ -95,6 +95,7 @@ static const struct variant {
     {"normformer", "encoder", "false", 0},
     {"realformer", "mode", "mean", 0},
     {"b2t-noln", "final_ln", "true", 0},
+    {"b2t", "skip_last", "true", 0},
     {"admin", "mode", "const", 0},
     {"keel", "alpha", NULL, 1.5},
     {"periln", "embed_norm", "true", 0},

@@ -304,6 +304,13 @@ static void means_of_probabilities(void **state) {
             const double wanted = log(sum / count);
             assert_true(fabs((double)mean[i] - wanted) <= 1e-6 * (1 + fabs(wanted)));
         }
+        for (int i = 0; i < N; i++) { /* alone it has the same bits */
+            const float *one[MOST];
+            float alone;
+            for (int k = 0; k < count; k++) one[k] = x[k] + i;
+            fth_row_mix(one, count, 1, &alone);
+            assert_true(alone == mean[i]);
+        }
     }
 }
 

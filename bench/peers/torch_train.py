@@ -28,10 +28,12 @@ def arguments():
     for name, value in [("encoder-layers", 6), ("decoder-layers", 6), ("d-model", 512),
                         ("ffn-dim", 2048), ("heads", 8), ("vocab", 32768),
                         ("sentence-length", 32), ("max-tokens", 4096), ("updates", 10),
-                        ("image-size", 0), ("patch", 4), ("classes", 10)]:
+                        ("image-size", 0), ("patch", 4), ("classes", 10), ("frames", 320)]:
         p.add_argument("--" + name, type=int, default=value)
+    p.add_argument("--front", default="text", choices=["text", "speech"])
     p.add_argument("--dropout", type=float, default=0.1)
     p.add_argument("--activation", default="relu", choices=["relu", "gelu"])
+    p.add_argument("--share", help="the decoder's input and output are one matrix in any case")
     p.add_argument("--lengths", help="file of 'source target' token counts")
     p.add_argument("--eager", action="store_true", help="neither compiled nor captured")
     return p.parse_args()
@@ -81,6 +83,18 @@ class Layer(nn.Module):
         return x
 
 
+class Subsample(nn.Module):
+    """Frames of 80 features, [n, features, frames], to a quarter as many rows."""
+
+    def __init__(self, a):
+        super().__init__()
+        self.lower = nn.Conv1d(80, 1024, 5, stride=2, padding=2)
+        self.upper = nn.Conv1d(512, 2 * a.d_model, 5, stride=2, padding=2)
+
+    def forward(self, x):
+        return F.glu(self.upper(F.glu(self.lower(x), 1)), 1).transpose(1, 2)
+
+
 class Model(nn.Module):
     def __init__(self, a):
         super().__init__()
@@ -92,10 +106,12 @@ class Model(nn.Module):
         self.encoder = nn.ModuleList(make(Layer(a, False)) for _ in range(n))
         self.decoder = nn.ModuleList(make(Layer(a, True)) for _ in range(a.decoder_layers))
         self.final = nn.ModuleList(nn.LayerNorm(a.d_model) for _ in range(2)) if a.method == "preln" else None
+        self.subsample = make(Subsample(a)) if a.front == "speech" else None
         self.register_buffer("positions", torch.randn(1, 4096, a.d_model) * 0.02)
 
     def inputs(self, ids):
-        x = self.embed(ids) * math.sqrt(self.a.d_model) + self.positions[:, : ids.shape[1]]
+        rows = self.subsample(ids) if ids.is_floating_point() else self.embed(ids)
+        x = rows * math.sqrt(self.a.d_model) + self.positions[:, : ids.shape[1]]
         return F.dropout(x, self.a.dropout, self.training)
 
     def forward(self, src, tgt, out, src_mask, tgt_mask):
@@ -189,11 +205,14 @@ class Step:
 
 
 def fixed_steps(a, model, optimizer):
-    n = a.max_tokens // a.sentence_length
+    rows = -(-a.frames // 4) if a.front == "speech" else a.sentence_length
+    n = a.max_tokens // max(rows, a.sentence_length)
     src = ids(a, n, a.sentence_length) if a.arch == "encdec" else None
+    if a.front == "speech":
+        src = torch.randn(n, 80, a.frames, device="cuda")
     tgt, out = ids(a, n, a.sentence_length), ids(a, n, a.sentence_length)
     step = Step(a, model, optimizer, (src, tgt, out, None, None))
-    return [step] * a.updates, [tgt.numel() + (src.numel() if src is not None else 0)] * a.updates
+    return [step] * a.updates, [tgt.numel() + (n * rows if src is not None else 0)] * a.updates
 
 
 def encoder_steps(a, model, optimizer):

@@ -68,18 +68,32 @@ class Layer(nn.Module):
         return self.norm3(x + self.drop(self.fc2(F.relu(self.fc1(x)))))
 
 
+class Subsample(nn.Module):
+    """Frames of 80 features, [n, features, frames], to a quarter as many rows."""
+
+    def __init__(self, a):
+        super().__init__()
+        self.lower = nn.Conv1d(80, 1024, 5, stride=2, padding=2)
+        self.upper = nn.Conv1d(512, 2 * a.d_model, 5, stride=2, padding=2)
+
+    def forward(self, x):
+        return F.glu(self.upper(F.glu(self.lower(x), 1)), 1).transpose(1, 2)
+
+
 class Model(nn.Module):
     def __init__(self, a):
         super().__init__()
         self.scale, self.p = a.d_model**0.5, a.dropout
         self.embed = nn.Embedding(a.vocab, a.d_model)
         nn.init.normal_(self.embed.weight, std=a.d_model**-0.5)
-        self.register_buffer("pos", torch.randn(a.sentence_length, a.d_model))
+        self.subsample = Subsample(a) if a.front == "speech" else None
+        self.register_buffer("pos", torch.randn(max(a.sentence_length, rows_of(a)), a.d_model))
         self.encoder = nn.ModuleList(Layer(a, False) for _ in range(a.encoder_layers))
         self.decoder = nn.ModuleList(Layer(a, True) for _ in range(a.decoder_layers))
 
     def read(self, tokens):
-        return F.dropout(self.embed(tokens) * self.scale + self.pos, self.p, self.training)
+        rows = self.subsample(tokens) if tokens.is_floating_point() else self.embed(tokens)
+        return F.dropout(rows * self.scale + self.pos[: rows.shape[1]], self.p, self.training)
 
     def forward(self, src, tgt):
         memory = self.read(src)
@@ -108,10 +122,17 @@ class MaskedWords(Model):
         return F.linear(h, self.embed.weight, self.bias.to(h.dtype))
 
 
+def rows_of(a):
+    """Rows of a source."""
+    return -(-a.frames // 4) if a.front == "speech" else a.sentence_length
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--arch", choices=["encdec", "enc"], default="encdec")
     p.add_argument("--head", choices=["masked-token"])
+    p.add_argument("--front", choices=["text", "speech"], default="text")
+    p.add_argument("--frames", type=int, default=320)
     p.add_argument("--encoder-layers", type=int, default=6)
     p.add_argument("--decoder-layers", type=int, default=6)
     p.add_argument("--d-model", type=int, default=512)
@@ -135,12 +156,14 @@ def main():
     model = (MaskedWords if a.arch == "enc" else Model)(a)
     adam = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(0.9, 0.98), eps=1e-8,
                              weight_decay=1e-4, fused=True)
-    sentences = a.max_tokens // a.sentence_length
+    sentences = a.max_tokens // max(a.sentence_length, rows_of(a))
     src, tgt, gold = (torch.randint(4, a.vocab, (sentences, a.sentence_length)) for _ in range(3))
-    sides = 2
+    tokens = sentences * (rows_of(a) + a.sentence_length)
+    if a.front == "speech":
+        src = torch.randn(sentences, 80, a.frames)
     if a.arch == "enc":
         rows = torch.arange(src.numel())
-        tgt, sides = rows[rows % 20 < 3], 1
+        tgt, tokens = rows[rows % 20 < 3], src.numel()
         gold = gold.flatten()[tgt]
 
     def update():
@@ -165,7 +188,7 @@ def main():
         "ms_per_update": 1e3 * median,
         "ms_fastest": 1e3 * min(times),
         "cpu_ms": 1e3 * min(cpu),
-        "tokens_per_s": sides * sentences * a.sentence_length / median,
+        "tokens_per_s": tokens / median,
         "peak_bytes": resident_bytes("VmHWM") - before,
         "parameters": sum(p.numel() for p in model.parameters()),
         "precision": a.precision,

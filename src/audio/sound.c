@@ -32,30 +32,50 @@ static bool is_cut(SNDFILE *file) {
     return n > 0 && strstr(log, "(should be") != NULL;
 }
 
-fth_err fth_sound_seconds(const char *path, double *seconds) {
-    SNDFILE *file;
-    SF_INFO info;
-    FTH_TRY(open_file(path, &file, &info));
-    *seconds = (double)info.frames / info.samplerate;
-    sf_close(file);
+/* Samples of a clip; FTH_BAD_INPUT where the file is shorter. */
+static fth_err samples_of(const fth_clip *clip, const SF_INFO *info, int64_t *n) {
+    const int64_t all = info->frames;
+    if (clip->start < 0 || clip->length < 0 || clip->start > all ||
+        clip->length > all - clip->start)
+        return fth_fail(FTH_BAD_INPUT, "%s: has %lld samples; there are not %lld from %lld on",
+                        clip->path, (long long)all, (long long)clip->length,
+                        (long long)clip->start);
+    *n = clip->length ? clip->length : all - clip->start;
     return FTH_OK;
 }
 
-/* All frames as the mean of their channels. */
-static fth_err read_samples(SNDFILE *file, const char *path, const SF_INFO *info, float *out) {
+static double speed_of(const fth_clip *clip) {
+    return clip->speed > 0 ? clip->speed : 1;
+}
+
+fth_err fth_sound_look(const fth_clip *clip, double *seconds, int32_t *rate) {
+    SNDFILE *file;
+    SF_INFO info;
+    int64_t n = 0;
+    FTH_TRY(open_file(clip->path, &file, &info));
+    fth_err err = samples_of(clip, &info, &n);
+    sf_close(file);
+    *seconds = (double)n / info.samplerate / speed_of(clip);
+    *rate = info.samplerate;
+    return err;
+}
+
+/* n frames as the mean of their channels. */
+static fth_err read_samples(SNDFILE *file, const char *path, const SF_INFO *info, int64_t n,
+                            float *out) {
     enum { PIECE = 4096 };
     const int64_t channels = info->channels;
     float *piece = malloc(sizeof *piece * PIECE * (size_t)channels);
     if (!piece) return fth_fail(FTH_NO_MEMORY, "no memory to read %s", path);
     int64_t at = 0;
-    for (sf_count_t n; at < info->frames && (n = sf_readf_float(file, piece, PIECE)) > 0;)
-        for (int64_t i = 0; i < n && at < info->frames; i++, at++) {
+    for (sf_count_t got; at < n && (got = sf_readf_float(file, piece, PIECE)) > 0;)
+        for (int64_t i = 0; i < got && at < n; i++, at++) {
             double sum = 0;
             for (int64_t c = 0; c < channels; c++) sum += (double)piece[i * channels + c];
             out[at] = (float)(sum / (double)channels);
         }
     free(piece);
-    if (at < info->frames || sf_error(file) || is_cut(file))
+    if (at < n || sf_error(file) || is_cut(file))
         return fth_fail(FTH_BAD_INPUT, "%s: the file is cut short: %lld of its samples are there",
                         path, (long long)at);
     for (int64_t i = 0; i < at; i++)
@@ -65,8 +85,9 @@ static fth_err read_samples(SNDFILE *file, const char *path, const SF_INFO *info
     return FTH_OK;
 }
 
-static fth_err resample(const char *path, int32_t rate, fth_sound *s) {
-    const double ratio = (double)rate / s->file_rate;
+/* from: samples a second that they are taken for. */
+static fth_err resample(const char *path, double from, int32_t rate, fth_sound *s) {
+    const double ratio = (double)rate / from;
     const int64_t most = (int64_t)ceil((double)s->n * ratio) + 1;
     float *out = malloc(sizeof *out * (size_t)most);
     if (!out) return fth_fail(FTH_NO_MEMORY, "no memory for %lld samples", (long long)most);
@@ -78,8 +99,8 @@ static fth_err resample(const char *path, int32_t rate, fth_sound *s) {
     const int failed = src_simple(&how, SRC_SINC_MEDIUM_QUALITY, 1);
     if (failed) {
         free(out);
-        return fth_fail(FTH_BAD_INPUT, "%s: %d samples a second do not become %d: %s", path,
-                        s->file_rate, rate, src_strerror(failed));
+        return fth_fail(FTH_BAD_INPUT, "%s: %g samples a second do not become %d: %s", path, from,
+                        rate, src_strerror(failed));
     }
     free(s->sample);
     s->sample = out;
@@ -87,31 +108,37 @@ static fth_err resample(const char *path, int32_t rate, fth_sound *s) {
     return FTH_OK;
 }
 
-static fth_err read_file(SNDFILE *file, const SF_INFO *info, const char *path, int32_t rate,
+static fth_err read_file(SNDFILE *file, const SF_INFO *info, const fth_clip *clip, int32_t rate,
                          double max_seconds, fth_sound *out) {
-    const double seconds = (double)info->frames / info->samplerate;
+    int64_t n = 0;
+    FTH_TRY(samples_of(clip, info, &n));
+    const double seconds = (double)n / info->samplerate / speed_of(clip);
     if (seconds > max_seconds)
-        return fth_fail(FTH_BAD_INPUT, "%s: %.1f seconds; must be at most %g", path, seconds,
+        return fth_fail(FTH_BAD_INPUT, "%s: %.1f seconds; must be at most %g", clip->path, seconds,
                         max_seconds);
-    if (info->frames == 0) return fth_fail(FTH_BAD_INPUT, "%s: there is no sample in it", path);
-    *out = (fth_sound){.n = info->frames,
+    if (n == 0) return fth_fail(FTH_BAD_INPUT, "%s: there is no sample in it", clip->path);
+    if (clip->start && sf_seek(file, clip->start, SEEK_SET) != clip->start)
+        return fth_fail(FTH_BAD_INPUT, "%s: sample %lld cannot be found", clip->path,
+                        (long long)clip->start);
+    *out = (fth_sound){.n = n,
                        .rate = rate,
                        .file_rate = info->samplerate,
                        .channels = info->channels,
                        .silent = true};
-    out->sample = malloc(sizeof *out->sample * (size_t)out->n);
-    if (!out->sample) return fth_fail(FTH_NO_MEMORY, "no memory for %s", path);
-    FTH_TRY(read_samples(file, path, info, out->sample));
-    for (int64_t i = 0; i < out->n && out->silent; i++) out->silent = out->sample[i] == 0;
-    return rate == info->samplerate ? FTH_OK : resample(path, rate, out);
+    out->sample = malloc(sizeof *out->sample * (size_t)n);
+    if (!out->sample) return fth_fail(FTH_NO_MEMORY, "no memory for %s", clip->path);
+    FTH_TRY(read_samples(file, clip->path, info, n, out->sample));
+    for (int64_t i = 0; i < n && out->silent; i++) out->silent = out->sample[i] == 0;
+    const double from = info->samplerate * speed_of(clip);
+    return from == rate ? FTH_OK : resample(clip->path, from, rate, out);
 }
 
-fth_err fth_sound_read(const char *path, int32_t rate, double max_seconds, fth_sound *out) {
+fth_err fth_sound_read(const fth_clip *clip, int32_t rate, double max_seconds, fth_sound *out) {
     SNDFILE *file;
     SF_INFO info;
     *out = (fth_sound){0};
-    FTH_TRY(open_file(path, &file, &info));
-    fth_err err = read_file(file, &info, path, rate, max_seconds, out);
+    FTH_TRY(open_file(clip->path, &file, &info));
+    fth_err err = read_file(file, &info, clip, rate, max_seconds, out);
     sf_close(file);
     return err;
 }

@@ -17,12 +17,19 @@ typedef struct fth_sound {
     bool silent;       /* every sample is 0 */
 } fth_sound;
 
-/* Seconds of a file, from its header. */
-fth_err fth_sound_seconds(const char *path, double *seconds);
+/* A recording: a file, or a part of one. */
+typedef struct fth_clip {
+    const char *path;
+    int64_t start, length; /* in the file's own samples; length 0: to its end */
+    double speed;          /* played so many times as fast, and higher; 0: as it is */
+} fth_clip;
 
-/* FTH_BAD_INPUT with the file's name: no such format, cut short, longer than max_seconds, empty. A
- * zeroed sound, or one that failed, may be given to fini. */
-fth_err fth_sound_read(const char *path, int32_t rate, double max_seconds, fth_sound *out);
+/* Its seconds (at its speed) and the file's samples a second, from the header. */
+fth_err fth_sound_look(const fth_clip *clip, double *seconds, int32_t *rate);
+
+/* FTH_BAD_INPUT with the file's name: no such format, cut short, longer than max_seconds, empty, a
+ * part beyond its end. A zeroed sound, or one that failed, may be given to fini. */
+fth_err fth_sound_read(const fth_clip *clip, int32_t rate, double max_seconds, fth_sound *out);
 void fth_sound_fini(fth_sound *s);
 
 #endif

@@ -140,13 +140,20 @@ inline_ void mix(const float *const *x, int count, int32_t n, float *out) {
         v -= less;
         memcpy(out + i, &v, sizeof v);
     }
-    for (; i < n; i++) {
-        double sum = 0;
-        float most = x[0][i];
-        for (int k = 1; k < count; k++) most = x[k][i] > most ? x[k][i] : most;
-        for (int k = 0; k < count; k++) sum += exp((double)(x[k][i] - most));
-        out[i] = most + (float)log(sum) - less;
+    if (i == n) return;
+    /* the last ones with others beside them, so that their bits are the same */
+    float rest[count * LANES];
+    const float *row[count];
+    memset(rest, 0, sizeof rest);
+    memset(row, 0, sizeof row);
+    for (int k = 0; k < count; k++) {
+        memcpy(rest + k * LANES, x[k] + i, sizeof *rest * (size_t)(n - i));
+        row[k] = rest + k * LANES;
     }
+    floats v;
+    mix_lanes(row, count, 0, &v);
+    v -= less;
+    memcpy(out + i, &v, sizeof *out * (size_t)(n - i));
 }
 
 /* From i on in steps of LOOK: where the next numbers are of which one is better than `worst`; n or

@@ -13,7 +13,8 @@ float fth_row_lse(const float *x, int32_t n);
  * left out. Returns how many. */
 int32_t fth_row_best(const float *x, int32_t n, int32_t k, float *best, int32_t *index);
 
-/* out[i] = log of the mean over k of e^x[k][i], of `count` rows. out is none of them. */
+/* out[i] = log of the mean over k of e^x[k][i], of `count` rows. out is none of them. The bits of a
+ * number do not depend on where it stands. */
 void fth_row_mix(const float *const *x, int count, int32_t n, float *out);
 
 #endif

@@ -54,7 +54,7 @@ static bool get_all(int fd, void *data, size_t size) {
 /* The handlers of the parent are not for its copy, and nobody waits for it once the parent is
  * gone. */
 static void leave_parent(pid_t parent) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);

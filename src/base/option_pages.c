@@ -112,8 +112,7 @@ static fth_err man_page(const fth_usage *usage, const fth_option_group *groups, 
 
 /* Adds the words of "a|b|c" with blanks between. */
 static fth_err add_words(const char *choices, fth_str *out) {
-    for (; *choices; choices++)
-        FTH_TRY(fth_str_add(out, *choices == '|' ? " " : choices, 1));
+    for (; *choices; choices++) FTH_TRY(fth_str_add(out, *choices == '|' ? " " : choices, 1));
     return FTH_OK;
 }
 
@@ -213,14 +212,13 @@ static fth_err fish_lines(const fth_usage *usage, const fth_option_group *groups
         for (size_t i = 0; i < groups[g].count; i++) {
             const fth_option *o = &groups[g].table[i];
             FTH_TRY(fish_option(verb_of(usage), "", o, out));
-            if (o->kind == FTH_OPTION_BOOL)
-                FTH_TRY(fish_option(verb_of(usage), "no-", o, out));
+            if (o->kind == FTH_OPTION_BOOL) FTH_TRY(fish_option(verb_of(usage), "no-", o, out));
         }
     return FTH_OK;
 }
 
-fth_err fth_options_page(const char *format, const fth_usage *usage,
-                         const fth_option_group *groups, size_t n, fth_str *out) {
+fth_err fth_options_page(const char *format, const fth_usage *usage, const fth_option_group *groups,
+                         size_t n, fth_str *out) {
     if (strcmp(format, "man") == 0) return man_page(usage, groups, n, out);
     if (strcmp(format, "bash") == 0) return bash_case(usage, groups, n, out);
     if (strcmp(format, "zsh") == 0) return zsh_case(usage, groups, n, out);

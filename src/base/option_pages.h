@@ -6,8 +6,8 @@
 #include "base/options.h"
 
 /* "man", "bash", "zsh" or "fish". FTH_USAGE for another format. */
-fth_err fth_options_page(const char *format, const fth_usage *usage,
-                         const fth_option_group *groups, size_t n, fth_str *out);
+fth_err fth_options_page(const char *format, const fth_usage *usage, const fth_option_group *groups,
+                         size_t n, fth_str *out);
 
 /* Text of a manual page: what roff would take for a command of its own is escaped. */
 fth_err fth_add_roff(const char *text, fth_str *out);

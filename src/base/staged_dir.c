@@ -162,8 +162,8 @@ fth_err fth_holds_only(const char *path, int (*is_part)(const char *name), const
         const char *name = entry->d_name;
         if (strcmp(name, ".") && strcmp(name, "..") && !is_part(name))
             err = fth_fail(FTH_USAGE,
-                           "%s: will not be replaced: it holds \"%s\", which is no part of %s", path,
-                           name, what);
+                           "%s: will not be replaced: it holds \"%s\", which is no part of %s",
+                           path, name, what);
     }
     closedir(dir);
     return err;

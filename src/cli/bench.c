@@ -10,6 +10,7 @@
 #include "base/option_uses.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
+#include "data/frames.h"
 
 double fth_bench_cpu(void) {
     struct timespec t;
@@ -62,8 +63,24 @@ void fth_bench_print_profile(const double *times, double total, double n, const 
            100 * (total - known) / total);
 }
 
+enum { FEATURES = 80, CONV_CHANNELS = 1024 }; /* of recordings */
+
+static fth_err take_speech(const bench_options *o, fth_config *c) {
+    const int32_t rows = (int32_t)fth_frame_rows(o->frames);
+    if (c->arch != FTH_ENCDEC) return fth_fail(FTH_USAGE, "--front speech: needs --arch encdec");
+    if (o->image_size > 0) return fth_fail(FTH_USAGE, "--front speech: not with --image-size");
+    c->front = FTH_FRONT_SPEECH;
+    c->src_vocab = 0;
+    if (c->share == FTH_SHARE_ALL) c->share = FTH_SHARE_DEC;
+    c->features = FEATURES;
+    c->conv_channels = CONV_CHANNELS;
+    if (c->max_positions < rows) c->max_positions = rows;
+    return FTH_OK;
+}
+
 /* What only a front or a head has. */
 static fth_err take_parts(const bench_options *o, fth_config *c) {
+    if (strcmp(o->front, "speech") == 0) FTH_TRY(take_speech(o, c));
     const int32_t side = (int32_t)o->image_size;
     if (side > 0 && c->arch != FTH_ENC)
         return fth_fail(FTH_USAGE, "--image-size %d: needs --arch enc", side);
@@ -103,6 +120,8 @@ static fth_err check(const fth_bench *b, const char *part, const fth_option_grou
                                           {"reduce", " train "},
                                           {"classes", " train "},
                                           {"image_size", " train "},
+                                          {"front", " train "},
+                                          {"frames", " train "},
                                           {"patch", " train "},
                                           {"memory_budget", " train "},
                                           {"telemetry", " train "},
@@ -120,6 +139,8 @@ static fth_err check(const fth_bench *b, const char *part, const fth_option_grou
         return fth_fail(FTH_USAGE, "bench %s %s: only bench generate takes a model", part,
                         b->folder);
     FTH_TRY(fth_check_uses(groups, 1, uses, sizeof uses / sizeof *uses, part));
+    if (strcmp(b->o->front, "text") == 0)
+        FTH_TRY(fth_refuse_option(groups, 1, "frames", "needs --front speech"));
     if (b->folder) FTH_TRY(fth_refuse_option(groups, 1, "vocab", "MODEL has its own vocabulary"));
     if (b->folder) FTH_TRY(fth_refuse_group(&groups[1], "MODEL has its own shape"));
     return gemm ? fth_refuse_group(&groups[1], "gemm has no model, only --shape") : FTH_OK;

@@ -12,6 +12,9 @@
       "train: of a head with classes, or visual tokens")                                           \
     X(I64, image_size, "0", FTH_RANGE(0, 16384),                                                   \
       "train: pictures of so many points a side in place of words (--arch enc); 0: words")         \
+    X(CHOICE, front, "text", FTH_CHOICES("text|speech"),                                           \
+      "train: speech: recordings in place of source words (--arch encdec)")                        \
+    X(I64, frames, "320", FTH_RANGE(1, 262140), "train: of every recording; four make a row")      \
     X(I64, patch, "4", FTH_RANGE(1, 1024), "train: points a side of a patch of a picture")         \
     X(I64, update_freq, "1", FTH_RANGE(1, 65536),                                                  \
       "train: batches of an update; ranks that mpirun has started share them")                     \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/philox.h"
+#include "data/frames.h"
 #include "front/front.h"
 #include "head/head.h"
 
@@ -12,9 +13,19 @@ static bool has_pictures(const fth_config *c) {
     return c->arch == FTH_ENC && fth_front_of(c)->input == FTH_INPUT_IMAGES;
 }
 
-/* Rows of a sentence, or of a picture. */
-static int64_t length_of(const bench_options *o, const fth_config *c) {
+static bool has_frames(const fth_config *c) {
+    return c->arch == FTH_ENCDEC && fth_front_of(c)->input == FTH_INPUT_FRAMES;
+}
+
+/* Rows of a sentence, a picture or a recording. */
+static int64_t length_of(const bench_options *o, const fth_config *c, fth_side side) {
+    if (has_frames(c) && side == FTH_SRC) return fth_frame_rows(o->frames);
     return has_pictures(c) ? fth_config_patches(c) + fth_config_has_cls(c) : o->sentence_length;
+}
+
+static int64_t longest_of(const bench_options *o, const fth_config *c) {
+    const int64_t src = length_of(o, c, FTH_SRC), tgt = length_of(o, c, FTH_TGT);
+    return src > tgt ? src : tgt;
 }
 
 /* Of so many rows that could have a target, row k has one. */
@@ -24,7 +35,7 @@ static bool has_target(const fth_config *c, int64_t k) {
 }
 
 fth_trainer_spec fth_bench_size(const bench_options *o, const fth_config *c) {
-    const int64_t length = length_of(o, c), n = o->max_tokens / length;
+    const int64_t length = longest_of(o, c), n = o->max_tokens / length;
     fth_trainer_spec size = {.src_tokens = c->arch == FTH_DEC ? 0 : o->max_tokens,
                              .tgt_tokens = c->arch == FTH_ENC ? 0 : o->max_tokens,
                              .max_len = length,
@@ -34,11 +45,11 @@ fth_trainer_spec fth_bench_size(const bench_options *o, const fth_config *c) {
     return size;
 }
 
-/* One side of n sentences. Both sides have the same numbers of rows; vocab 0: rows that are no
- * words. */
+/* One side of n sentences; vocab 0: rows that are no words. */
 static fth_err fill_side(fth_bench_batch *b, const bench_options *o, const fth_config *c,
                          fth_side side, int32_t vocab) {
-    const int32_t length = (int32_t)length_of(o, c), n = (int32_t)(o->max_tokens / length);
+    const int32_t length = (int32_t)length_of(o, c, side);
+    const int32_t n = (int32_t)(o->max_tokens / longest_of(o, c));
     const int32_t rows = n * length, classes = fth_config_output_vocab(c);
     const bool top = side == (c->arch == FTH_ENC ? FTH_SRC : FTH_TGT);
     const bool targeted = top && fth_head_rows(c) != FTH_ROWS_SENTENCES;
@@ -64,7 +75,8 @@ static fth_err fill_side(fth_bench_batch *b, const bench_options *o, const fth_c
 }
 
 static fth_err fill_pictures(fth_bench_batch *b, const bench_options *o, const fth_config *c) {
-    const int32_t n = (int32_t)(o->max_tokens / length_of(o, c)), patches = fth_config_patches(c);
+    const int32_t length = (int32_t)longest_of(o, c), n = (int32_t)(o->max_tokens / length);
+    const int32_t patches = fth_config_patches(c);
     const int32_t width = fth_front_width(c);
     b->numbers = malloc(sizeof *b->numbers * (size_t)n * (size_t)patches * (size_t)width);
     b->masked = malloc(sizeof *b->masked * (size_t)n * (size_t)patches);
@@ -74,9 +86,23 @@ static fth_err fill_pictures(fth_bench_batch *b, const bench_options *o, const f
     for (int64_t i = 0; i < (int64_t)n * patches * width; i++)
         b->numbers[i] = (float)fth_rng_normal(&rng);
     for (int64_t i = 0; i < (int64_t)n * patches; i++)
-        b->masked[i] =
-            has_target(c, i / patches * length_of(o, c) + fth_config_has_cls(c) + i % patches);
+        b->masked[i] = has_target(c, i / patches * length + fth_config_has_cls(c) + i % patches);
     return fth_batch_store_pictures(&b->store, n, patches, width, b->numbers, b->masked);
+}
+
+static fth_err fill_frames(fth_bench_batch *b, const bench_options *o, const fth_config *c) {
+    const fth_packed_side *src = &b->store.batch.side[FTH_SRC];
+    const int32_t width = fth_front_width(c), length = (int32_t)length_of(o, c, FTH_SRC);
+    const int64_t count = (int64_t)src->rows * width;
+    b->numbers = malloc(sizeof *b->numbers * (size_t)count);
+    b->masked = calloc((size_t)src->rows, sizeof *b->masked);
+    if (!b->numbers || !b->masked)
+        return fth_fail(FTH_NO_MEMORY, "no memory for %d rows of frames", src->rows);
+    fth_normals(1, 3, count, b->numbers);
+    for (int32_t row = length - 1; row < src->rows && fth_frames_lack(o->frames); row += length)
+        b->masked[row] = 1;
+    return fth_batch_store_numbers(&b->store, b->store.batch.n_sent, src->offsets, width,
+                                   b->numbers, b->masked);
 }
 
 /* A class or a value of every sentence. */
@@ -105,6 +131,7 @@ fth_err fth_bench_batch_init(fth_bench_batch *b, const bench_options *o, const f
     if (size.src_tokens) FTH_TRY(fill_side(b, o, c, FTH_SRC, c->src_vocab));
     if (size.tgt_tokens) FTH_TRY(fill_side(b, o, c, FTH_TGT, c->tgt_vocab));
     if (has_pictures(c)) FTH_TRY(fill_pictures(b, o, c));
+    if (has_frames(c)) FTH_TRY(fill_frames(b, o, c));
     return fth_head_rows(c) == FTH_ROWS_SENTENCES ? fill_labels(b, c) : FTH_OK;
 }
 

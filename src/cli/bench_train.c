@@ -142,9 +142,10 @@ static fth_err check_length(const bench_options *o, const fth_config *c) {
     const int64_t length = fth_bench_size(o, c).max_len;
     if (o->max_tokens >= length) return FTH_OK;
     if (length != o->sentence_length)
-        return fth_fail(FTH_USAGE,
-                        "--max-tokens %lld: must be at least %lld, the rows of a picture",
-                        (long long)o->max_tokens, (long long)length);
+        return fth_fail(
+            FTH_USAGE,
+            "--max-tokens %lld: must be at least %lld, the rows of a picture or recording",
+            (long long)o->max_tokens, (long long)length);
     return fth_fail(FTH_USAGE, "--max-tokens %lld: must be at least --sentence-length %lld",
                     (long long)o->max_tokens, (long long)length);
 }

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/option_uses.h"
 #include "cli/common_options.h"
+#include "cli/evaluate_choices.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "data/folder.h"
@@ -147,17 +148,21 @@ static fth_err check_directions(const work *w, const evaluate_options *o,
     return fth_refuse_options(groups, n, words, "cannot be given with --by direction");
 }
 
-static fth_err evaluate(work *w, const char *folder, const char *data, const evaluate_options *o,
-                        const fth_device_options *d, const fth_option_group *groups, size_t n) {
-    FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
-    FTH_TRY(fth_folder_open(&w->folder, data));
-    FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
-    if (w->model.config.front == FTH_FRONT_SPEECH)
-        return fth_fail(FTH_BAD_INPUT, "%s: models of front %s are not evaluated on data sets",
-                        folder, fth_front_name(w->model.config.front));
-    FTH_TRY(fth_fits(&w->model.config, folder, &w->folder, w->data));
-    FTH_TRY(check_blocks(&w->model.config, o, groups, n));
-    FTH_TRY(check_directions(w, o, groups, n));
+/* Options of the other way to evaluate. */
+static fth_err check_way(const fth_option_group *groups, size_t n, bool choices, int positionals) {
+    static const char *const of_data[] = {
+        "split", "tokens_per_sample", "context_window", "by", "per_word", "strict", NULL};
+    if (choices && positionals > 1)
+        return fth_fail(FTH_USAGE, "--choices: is in the place of a data set; give one of them");
+    if (choices)
+        return fth_refuse_options(groups, n, of_data, "is for data sets, not for --choices");
+    FTH_TRY(fth_refuse_group(&groups[2], "needs --choices"));
+    if (positionals < 2) return fth_fail(FTH_USAGE, "a data set is missing, or --choices FILE");
+    return FTH_OK;
+}
+
+static fth_err open_device(work *w, const char *folder, const evaluate_options *o,
+                           const fth_device_options *d) {
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, o->quantize));
     if (strcmp(o->quantize, "none") != 0) {
@@ -165,7 +170,27 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
         if (err != FTH_OK) return fth_fail_in(err, "%s", folder);
     }
     FTH_TRY(fth_arenas_new(w->device, w->model.params.size, 0, 0, &w->arenas));
-    FTH_TRY(fth_arenas_load(w->device, &w->arenas, w->flat));
+    return fth_arenas_load(w->device, &w->arenas, w->flat);
+}
+
+static fth_err choose(work *w, const char *folder, const evaluate_options *o,
+                      const fth_choices_options *choices, const fth_device_options *d,
+                      const fth_option_group *groups, size_t n) {
+    FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
+    FTH_TRY(open_device(w, folder, o, d));
+    const fth_evaluated m = {folder, &w->model, w->device, &w->arenas};
+    return fth_evaluate_choices(&m, choices, groups, n, o->max_tokens, o->json);
+}
+
+static fth_err evaluate(work *w, const char *folder, const char *data, const evaluate_options *o,
+                        const fth_device_options *d, const fth_option_group *groups, size_t n) {
+    FTH_TRY(fth_weights_read(folder, &w->model, &w->flat));
+    FTH_TRY(fth_folder_open(&w->folder, data));
+    FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
+    FTH_TRY(fth_fits(&w->model.config, folder, &w->folder, w->data));
+    FTH_TRY(check_blocks(&w->model.config, o, groups, n));
+    FTH_TRY(check_directions(w, o, groups, n));
+    FTH_TRY(open_device(w, folder, o, d));
     const fth_run_spec run = {
         .data = data,
         .recipe.seed = 1,
@@ -190,20 +215,28 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
 fth_err fth_verb_evaluate(int argc, char **argv) {
     evaluate_options options;
     fth_device_options device;
-    fth_option_group groups[] = {evaluate_options_group(&options),
-                                 fth_device_options_group(&device)};
+    fth_choices_options choices;
+    enum { N_GROUPS = 3 };
+    fth_option_group groups[N_GROUPS] = {evaluate_options_group(&options),
+                                         fth_device_options_group(&device),
+                                         fth_choices_options_group(&choices)};
     const fth_usage usage = {"fathom evaluate", "MODEL DATASET",
-                             "Prints the loss (nats) and perplexity of a model on a data set.", 2,
-                             2};
+                             "Prints the loss (nats) and perplexity of a model on a data set, or "
+                             "with --choices how often it chooses the right ending.",
+                             1, 2};
     fth_parsed parsed;
     bool done;
-    fth_err err = fth_verb_options(&usage, groups, 2, argc, argv, &parsed, &done);
+    fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done) {
         work w = {0};
         err = fth_model_paths(&parsed, 0, 0);
-        if (err == FTH_OK)
+        const bool chosen = choices.choices[0] != 0;
+        if (err == FTH_OK) err = check_way(groups, N_GROUPS, chosen, (int)parsed.n_positionals);
+        if (err == FTH_OK && chosen)
+            err = choose(&w, parsed.positionals[0], &options, &choices, &device, groups, N_GROUPS);
+        else if (err == FTH_OK)
             err = evaluate(&w, parsed.positionals[0], parsed.positionals[1], &options, &device,
-                           groups, 2);
+                           groups, N_GROUPS);
         fth_evaluator_fini(&w.evaluator);
         fth_run_items_fini(&w.items);
         if (w.device) fth_arenas_free(w.device, &w.arenas);

@@ -25,8 +25,7 @@ static fth_err run(const char *folder, const export_options *o) {
     fth_check_result check;
     FTH_TRY(fth_export(&spec, &check));
     if (check.made)
-        fprintf(stderr,
-                "read back and run: logits differ by %.3g at most, the largest is %.3g\n",
+        fprintf(stderr, "read back and run: logits differ by %.3g at most, the largest is %.3g\n",
                 check.difference, check.largest);
     return FTH_OK;
 }

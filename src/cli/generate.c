@@ -13,6 +13,7 @@
 #include "base/writer.h"
 #include "cli/common_options.h"
 #include "cli/generate_input.h"
+#include "cli/generate_recordings.h"
 #include "cli/language_tags.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
@@ -21,7 +22,9 @@
 #include "train/weights.h"
 
 #define GENERATE_OPTIONS(X)                                                                        \
-    X(STR, input, "-", FTH_SHOWN_AS("FILE"), "a line of text for each output; -: standard input")  \
+    X(STR, input, "-", FTH_SHOWN_AS("FILE"),                                                       \
+      "a line of text for each output; of a model that reads recordings: a file name, or a "       \
+      "manifest (doc/speech.md); -: standard input")                                               \
     X(STR, output, "-", FTH_SHOWN_AS("FILE"), "where the output goes; -: standard output")         \
     X(STR, target_language, "", FTH_SHOWN_AS("CODE"),                                              \
       "models of many languages: into which, as de")                                               \
@@ -69,6 +72,7 @@ enum { MAX_MODELS = 16 };
 
 typedef struct work {
     const generate_options *o;
+    const char *folder; /* of the first model */
     int n_models;
     fth_model model[MAX_MODELS];
     fth_arenas arenas[MAX_MODELS];
@@ -80,7 +84,8 @@ typedef struct work {
     fth_str text;         /* of one hypothesis */
     FILE *out;
     fth_log log;
-    int64_t skipped; /* lines that are not UTF-8 */
+    int threads;
+    int64_t skipped; /* lines that are not UTF-8, recordings that cannot be read */
 } work;
 
 /* ---- output ---- */
@@ -90,6 +95,8 @@ static fth_err detokenize(work *w, const fth_hypothesis *h) {
     int32_t n = h->n;
     if (n && h->tokens[n - 1] == w->model[0].config.eos) n--;
     FTH_TRY(fth_tokenizer_decode(w->tgt, h->tokens, (size_t)n, &w->text));
+    for (size_t i = 0; i < w->text.length; i++) /* an answer is one line */
+        if (w->text.text[i] == '\n' || w->text.text[i] == '\r') w->text.text[i] = ' ';
     return fth_str_add(&w->text, "", 0);
 }
 
@@ -248,16 +255,49 @@ static fth_err run_lines(work *w) {
     return err;
 }
 
+static bool reads_recordings(const work *w) {
+    return w->model[0].config.front == FTH_FRONT_SPEECH;
+}
+
+static fth_err run_recordings(work *w) {
+    fth_recordings *in = NULL;
+    const fth_input *lines;
+    int64_t n;
+    const fth_recordings_spec spec = {.list = w->o->input,
+                                      .model = w->folder,
+                                      .features = w->model[0].config.features,
+                                      .stop = on_bad_line(w) == FTH_BAD_LINE_STOP,
+                                      .threads = w->threads,
+                                      .log = &w->log};
+    FTH_TRY(fth_recordings_new(&spec, &in));
+    fth_err err;
+    while ((err = fth_recordings_next(in, &lines, &n)) == FTH_OK && n > 0) {
+        FTH_TRY_OR(err, fth_generate(w->generator, lines, n, print_output, w), end);
+        if (fflush(w->out) != 0) {
+            err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
+            break;
+        }
+    }
+end:
+    w->skipped = fth_recordings_skipped(in);
+    fth_recordings_free(in);
+    return err;
+}
+
+static fth_err run_input(work *w) {
+    return reads_recordings(w) ? run_recordings(w) : run_lines(w);
+}
+
 /* A file appears whole or not at all; a device or a pipe is written to as it is. */
 static fth_err run_to_output(work *w) {
     w->out = stdout;
-    if (strcmp(w->o->output, "-") == 0) return run_lines(w);
+    if (strcmp(w->o->output, "-") == 0) return run_input(w);
     fth_writer file = {0};
     fth_err err = fth_writer_open(&file, w->o->output);
     w->out = err == FTH_OK ? fdopen(dup(file.fd), "w") : NULL;
     if (err == FTH_OK && !w->out)
         err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
-    if (err == FTH_OK) err = run_lines(w);
+    if (err == FTH_OK) err = run_input(w);
     if (w->out && fclose(w->out) != 0 && err == FTH_OK)
         err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
     if (err == FTH_OK) err = fth_writer_commit(&file);
@@ -266,13 +306,6 @@ static fth_err run_to_output(work *w) {
 }
 
 /* ---- set-up ---- */
-
-static fth_err load_tokenizer(const char *folder, const char *name, fth_tokenizer **out) {
-    char *path = fth_strdup_printf("%s/%s", folder, name);
-    fth_err err = path ? fth_tokenizer_load(path, out) : fth_fail(FTH_NO_MEMORY, "no memory");
-    free(path);
-    return err;
-}
 
 static fth_err check_vocab(const char *folder, const char *side, const fth_tokenizer *t,
                            int32_t vocab) {
@@ -284,23 +317,10 @@ static fth_err check_vocab(const char *folder, const char *side, const fth_token
 }
 
 static fth_err load_tokenizers(work *w, const char *folder) {
-    char *joint = fth_strdup_printf("%s/tokenizer.model", folder);
-    if (!joint) return fth_fail(FTH_NO_MEMORY, "no memory");
-    bool is_joint = fth_file_exists(joint);
-    free(joint);
-    if (is_joint) {
-        FTH_TRY(load_tokenizer(folder, "tokenizer.model", &w->tgt));
-        w->src = w->tgt;
-    } else {
-        if (!fth_folder_has(folder, "tokenizer.src.model"))
-            return fth_fail(
-                FTH_NOT_FOUND,
-                "%s: has no tokenizer.model; fathom train puts one into its checkpoints", folder);
-        FTH_TRY(load_tokenizer(folder, "tokenizer.src.model", &w->src));
-        FTH_TRY(load_tokenizer(folder, "tokenizer.tgt.model", &w->tgt));
-    }
+    FTH_TRY(fth_tokenizers_load(folder, &w->src, &w->tgt));
     const fth_config *c = &w->model[0].config;
-    if (c->arch == FTH_ENCDEC) FTH_TRY(check_vocab(folder, "source", w->src, c->src_vocab));
+    if (c->arch == FTH_ENCDEC && c->front == FTH_FRONT_TEXT)
+        FTH_TRY(check_vocab(folder, "source", w->src, c->src_vocab));
     return check_vocab(folder, "target", w->tgt, c->tgt_vocab);
 }
 
@@ -309,9 +329,6 @@ static fth_err check_weights(const work *w, const char *folder, int i, const flo
     if (w->model[i].config.arch == FTH_ENC)
         return fth_fail(FTH_BAD_INPUT, "%s: an encoder-only model (arch enc) cannot generate",
                         folder);
-    if (w->model[i].config.front != FTH_FRONT_TEXT)
-        return fth_fail(FTH_BAD_INPUT, "%s: a model of front %s: generate reads text alone", folder,
-                        fth_front_name(w->model[i].config.front));
     if (strcmp(w->o->quantize, "none") == 0) return FTH_OK;
     fth_err err = fth_weights_finite(&w->model[i], flat, FTH_QUANTIZE_RULE);
     return err == FTH_OK ? FTH_OK : fth_fail_in(err, "%s", folder);
@@ -391,12 +408,30 @@ static fth_err check_length(const work *w) {
     return FTH_OK;
 }
 
+/* What is of text alone. */
+static fth_err check_recordings(const work *w) {
+    const generate_options *o = w->o;
+    if (!reads_recordings(w)) return FTH_OK;
+    const char *option = o->prefix[0]                             ? "prefix"
+                         : o->constraints[0]                      ? "constraints"
+                         : o->print_alignment[0]                  ? "print-alignment"
+                         : on_bad_line(w) == FTH_BAD_LINE_REPLACE ? "on-bad-line replace"
+                         : o->flush                               ? "flush"
+                                                                  : NULL;
+    if (!option) return FTH_OK;
+    return fth_fail(FTH_USAGE, "--%s: is for models that read text; %s reads recordings", option,
+                    w->folder);
+}
+
 static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *d) {
+    w->folder = parsed->positionals[0];
+    w->threads = (int)d->threads;
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &w->device));
     FTH_TRY(fth_device_quantize(w->device, w->o->quantize));
     for (size_t i = 0; i < parsed->n_positionals; i++)
         FTH_TRY(load_model(w, parsed->positionals[i], (int)i));
     FTH_TRY(check_length(w));
+    FTH_TRY(check_recordings(w));
     FTH_TRY(load_tokenizers(w, parsed->positionals[0]));
     FTH_TRY(fth_language_tags(parsed->positionals[0], w->src, w->o->source_language,
                               w->o->target_language, &w->tags));
@@ -414,10 +449,12 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
                 (long long)t.sentences, (long long)t.tokens, t.seconds,
                 (double)t.tokens / (t.seconds + 1e-9));
     if (t.cut)
-        fprintf(stderr,
-                "fathom: warning: %lld lines had more tokens than the model takes and were "
-                "cut\n",
-                (long long)t.cut);
+        fprintf(stderr, "fathom: warning: %lld %s than the model takes and were cut\n",
+                (long long)t.cut,
+                reads_recordings(w) ? "recordings had more frames" : "lines had more tokens");
+    if (w->skipped && reads_recordings(w))
+        return fth_fail(FTH_FAILED, "%lld of the recordings cannot be read and have no answer",
+                        (long long)w->skipped);
     if (w->skipped)
         return fth_fail(FTH_FAILED,
                         "%lld of the lines are not UTF-8 and have no answer; --on-bad-line replace "
@@ -447,8 +484,9 @@ fth_err fth_verb_generate(int argc, char **argv) {
                                  fth_device_options_group(&device)};
     const fth_usage usage = {
         "fathom generate", "MODEL...",
-        "Prints one line for each line of input: a translation or summary, or (dec models) a "
-        "continuation. Several models of one vocabulary are an ensemble.",
+        "Prints one line for each line of input: a translation or summary, what is said in a "
+        "recording, or (dec models) a continuation. Several models of one vocabulary are an "
+        "ensemble.",
         1, MAX_MODELS};
     fth_parsed parsed;
     bool done;

@@ -1,5 +1,6 @@
 /* guard.c: the handler only writes down the signal; a thread of its own, which may take locks,
- * removes what is unfinished and ends the process by the same signal. */
+ * removes what is unfinished and ends the process: by the same signal, or with status 1 where a
+ * library has called abort. */
 #include "cli/guard.h"
 
 #include <errno.h>
@@ -21,6 +22,19 @@ static void on_signal(int number) {
     errno = before;
 }
 
+/* Libraries abort where memory runs out in the middle of their work: protobuf, of which
+ * SentencePiece's models are made, for one. The thread that aborts may hold a lock that removing
+ * needs; then it is not waited for. */
+static void on_abort(int number) {
+    enum { PATIENCE = 5 }; /* seconds */
+    static const char text[] = "fathom: a library has ended the program; it does so when memory "
+                               "runs out\n";
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    on_signal(number);
+    sleep(PATIENCE);
+    _exit(1);
+}
+
 /* Removing folders is too much for a handler, and the other threads may be in the middle of
  * anything: so a thread waits for this. It does not give the lock back, so nothing is made behind
  * its back. */
@@ -33,6 +47,7 @@ static void *wait_for_signal(void *pipe_end) {
     if (got != 1) return NULL;
     fth_unfinished_lock();
     fth_unfinished_remove();
+    if (number == SIGABRT) _exit(1);
     signal(number, SIG_DFL);
     kill(getpid(), number);
     for (;;) pause();
@@ -73,4 +88,5 @@ void fth_guard(void) {
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(signals[i], &action, NULL);
     }
+    signal(SIGABRT, on_abort);
 }

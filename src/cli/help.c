@@ -15,8 +15,7 @@ const fth_cli_verb fth_cli_verbs[] = {
 
 enum { N_VERBS = sizeof fth_cli_verbs / sizeof *fth_cli_verbs - 1 };
 
-static const char summary[] =
-    "Trains and runs Transformers hundreds to a thousand layers deep.";
+static const char summary[] = "Trains and runs Transformers hundreds to a thousand layers deep.";
 
 const fth_cli_verb *fth_verb_find(const char *name) {
     const fth_cli_verb *v = fth_cli_verbs;
@@ -70,16 +69,18 @@ static fth_err man(void) {
         if (err == FTH_OK) err = fth_str_addf(&s, "\n");
     }
     if (err == FTH_OK)
-        err = fth_str_addf(&s, ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed while running\n.TP\n2\n"
-                               "wrong usage or bad input\n.TP\n3\ntraining diverged\n.TP\n"
-                               "130, 143\nstopped by a signal, after saving a checkpoint\n");
+        err =
+            fth_str_addf(&s, ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed while running\n.TP\n2\n"
+                             "wrong usage or bad input\n.TP\n3\ntraining diverged\n.TP\n"
+                             "130, 143\nstopped by a signal, after saving a checkpoint\n");
     if (err == FTH_OK) fputs(s.text, stdout);
     fth_str_fini(&s);
     return err;
 }
 
 static void print_names(const char *before, const char *after) {
-    for (const fth_cli_verb *v = fth_cli_verbs; v->name; v++) printf("%s%s%s", before, v->name, after);
+    for (const fth_cli_verb *v = fth_cli_verbs; v->name; v++)
+        printf("%s%s%s", before, v->name, after);
 }
 
 static fth_err bash(void) {

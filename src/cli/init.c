@@ -10,6 +10,8 @@
 #define INIT_OPTIONS(X)                                                                            \
     X(STR, config, "", FTH_SHOWN_AS("FILE"), "config.json of the model")                           \
     X(I64, seed, "1", FTH_MIN(0), "of the random numbers")                                         \
+    X(F64, init_scale, "1", FTH_ABOVE(0),                                                          \
+      "multiplies the initial weights of the layers, whatever the method makes of them")           \
     X(STR, out, "", FTH_SHOWN_AS("FOLDER"), "model folder to write")                               \
     X(BOOL, explain, "false", FTH_ANY,                                                             \
       "print role, rule, log(gain), gain and std of every parameter; needs no --out")
@@ -44,6 +46,7 @@ static fth_err run(const init_options *o) {
     FTH_TRY(fth_config_read(o->config, &config));
     fth_err err = fth_model_init(&model, &config);
     if (err != FTH_OK) return fth_fail_in(err, "%s", o->config);
+    fth_model_scale_init(&model, o->init_scale);
     if (o->explain) explain(&model);
     if (o->out[0]) {
         float *flat = malloc(sizeof *flat * (size_t)model.params.size);

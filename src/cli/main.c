@@ -28,8 +28,7 @@ static fth_err run(int argc, char **argv) {
         return fth_fail(FTH_USAGE, "a verb is missing");
     }
     if (is_one_of(word, "help", "--help", "-h")) return fth_help(argc - 2, argv + 2);
-    if (is_one_of(word, "version", "--version", "-V"))
-        return fth_version(argc - 2, argv + 2);
+    if (is_one_of(word, "version", "--version", "-V")) return fth_version(argc - 2, argv + 2);
     const fth_cli_verb *v = fth_verb_find(word);
     if (v) return v->run(argc - 2, argv + 2);
     if (word[0] == '-') return fth_fail(FTH_USAGE, "%.100s: the verb comes first", word);

@@ -193,14 +193,14 @@ static fth_err predict_text(work *w, const char *folder) {
     fth_text_spec spec = {.kind = FTH_TEXT_PLAIN, .files = {&file}, .n_files = {1}};
     fth_records *records = NULL;
     fth_record record;
-    char model[4096];
+    fth_tokenizer *source;
     if (w->o->columns[0]) {
         FTH_TRY(fth_columns_parse(w->o->columns, w->o->header, &columns));
         spec.kind = FTH_TEXT_COLUMNS;
         spec.columns = &columns;
     }
-    snprintf(model, sizeof model, "%s/tokenizer.model", folder);
-    FTH_TRY(fth_tokenizer_load(model, &w->tokenizer));
+    FTH_TRY(fth_tokenizers_load(folder, &source, &w->tokenizer));
+    if (source != w->tokenizer) fth_tokenizer_free(source); /* an encoder has one side */
     FTH_TRY(find_separator(w));
     FTH_TRY(fth_records_new(&spec, &records));
     fth_err err;

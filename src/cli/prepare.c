@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/option_uses.h"
+#include "cli/prepare_recordings.h"
 #include "cli/verb.h"
 #include "data/describe.h"
 #include "data/prepare_images.h"
@@ -72,7 +73,8 @@ FTH_OPTIONS(table_options, "tables, for classification and regression", TABLE_OP
 FTH_OPTIONS(image_options, "pictures", IMAGE_OPTIONS)
 
 #define VOCABULARY_OPTIONS(X)                                                                      \
-    X(CHOICE, model_type, "bpe", FTH_CHOICES("bpe|unigram|word|char"), "kind of tokens")           \
+    X(CHOICE, model_type, "bpe", FTH_CHOICES("bpe|unigram|word|char|byte-bpe"),                    \
+      "kind of tokens; byte-bpe is GPT-2's, which has a token for every byte")                     \
     X(I64, vocab_size, "8000", FTH_RANGE(0, 16777216),                                             \
       "ids of a tokenizer, special ones included; word and char take all there are by default")    \
     X(BOOL, joint, "true", FTH_ANY, "one tokenizer for source and target")                         \
@@ -87,7 +89,8 @@ FTH_OPTIONS(image_options, "pictures", IMAGE_OPTIONS)
       "of text before it is cut; _cf folds case; auto: identity for word and char, else nmt_nfkc") \
     X(SIZE, tokenizer_sample, "100M", FTH_MIN(1024), "text that a tokenizer is made of at most")   \
     X(LIST, tokenizer, "", FTH_SHOWN_AS("FILE"),                                                   \
-      "use this SentencePiece model; given twice: those of source and target")
+      "use this SentencePiece model, tokenizer.json, or vocab.json with merges.txt beside it; "    \
+      "given twice: those of source and target")
 FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
 
 #define PREPARE_OPTIONS(X)                                                                         \
@@ -106,7 +109,7 @@ FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
     X(I64, threads, "", FTH_MIN(1), "threads that cut text; default: one for each core")
 FTH_OPTIONS(prepare_options, "data set", PREPARE_OPTIONS)
 
-enum { TEXT, LANGUAGES, TABLES, PICTURES, VOCABULARY, DATA_SET, N_GROUPS };
+enum { TEXT, LANGUAGES, TABLES, PICTURES, RECORDINGS, VOCABULARY, DATA_SET, N_GROUPS };
 
 /* The lists of a split, as the options have them. */
 typedef struct split_lists {
@@ -214,8 +217,14 @@ static fth_err check_tokenizer(const vocabulary_options *o, const fth_option_gro
     static const char *const made[] = {"model_type",       "vocab_size",   "character_coverage",
                                        "byte_fallback",    "user_symbols", "normalization",
                                        "tokenizer_sample", "mask",         NULL};
+    static const char *const of_characters[] = {"character_coverage", "byte_fallback",
+                                                "normalization", NULL};
     const size_t n = o->tokenizer.count;
     if (n > 2) return fth_fail(FTH_USAGE, "--tokenizer is given %zu times; two are the most", n);
+    if (n == 0 && strcmp(o->model_type, FTH_BYTE_BPE) == 0)
+        return fth_refuse_options(
+            groups, N_GROUPS, of_characters,
+            "is for tokens of characters; byte-bpe has all bytes as they are");
     if (n == 0) return FTH_OK;
     FTH_TRY(fth_refuse_options(groups, N_GROUPS, made,
                                "is for a new tokenizer; cannot be given with --tokenizer"));
@@ -360,7 +369,8 @@ static fth_err check_pairs_options(const fth_option_group *groups) {
         const char *const name[] = {groups[TEXT].table[i].field, NULL};
         FTH_TRY(fth_refuse_options(groups, N_GROUPS, name, "cannot be given with --pairs"));
     }
-    static const char *const others[] = {"columns", "separate", NULL};
+    static const char *const others[] = {"columns",     "separate",   "train_audio",
+                                         "valid_audio", "test_audio", NULL};
     return fth_refuse_options(groups, N_GROUPS, others, "cannot be given with --pairs");
 }
 
@@ -393,8 +403,8 @@ static fth_err show_result(const char *out, fth_log *log) {
 
 static fth_err run(const text_options *text, const language_options *languages,
                    const table_options *table, const image_options *images,
-                   const vocabulary_options *vocabulary, const prepare_options *o,
-                   const fth_option_group *groups, fth_arena *arena) {
+                   const fth_recording_options *recordings, const vocabulary_options *vocabulary,
+                   const prepare_options *o, const fth_option_group *groups, fth_arena *arena) {
     fth_log log;
     fth_log_init(&log, stderr, false);
     fth_prepare p = {.out = o->out,
@@ -420,6 +430,13 @@ static fth_err run(const text_options *text, const language_options *languages,
     FTH_TRY(describe_text(text, &p, arena));
     FTH_TRY(describe_vocabulary(vocabulary, groups, &p, arena));
     fth_pairs pairs = {0};
+    fth_prepare_audio audio;
+    fth_text_file manifests[FTH_N_SPLITS];
+    if (fth_has_recordings(recordings))
+        FTH_TRY(
+            fth_recordings_take(recordings, groups, N_GROUPS, o->strict, &audio, manifests, &p));
+    else
+        FTH_TRY(fth_recordings_refuse(groups, N_GROUPS));
     fth_err err = describe_tables(table, groups, &columns, &p);
     if (err == FTH_OK) err = describe_pairs(languages, groups, &pairs, &p, arena);
     p.about = options_json(groups, N_GROUPS);
@@ -435,25 +452,28 @@ fth_err fth_verb_prepare(int argc, char **argv) {
     language_options languages;
     table_options table;
     image_options images;
+    fth_recording_options recordings;
     vocabulary_options vocabulary;
     prepare_options options;
     fth_option_group groups[N_GROUPS] = {text_options_group(&text),
                                          language_options_group(&languages),
                                          table_options_group(&table),
                                          image_options_group(&images),
+                                         fth_recording_options_group(&recordings),
                                          vocabulary_options_group(&vocabulary),
                                          prepare_options_group(&options)};
-    const fth_usage usage = {
-        "fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
-        "Makes a data set of text or pictures: trains a tokenizer, cuts every line into "
-        "tokens, and writes them "
-        "where training can map them.",
-        0, 0};
+    const fth_usage usage = {"fathom prepare", "--train-src FILE --train-tgt FILE --out FOLDER",
+                             "Makes a data set of text, pictures or recordings: trains a "
+                             "tokenizer, cuts every line into "
+                             "tokens, and writes them "
+                             "where training can map them.",
+                             0, 0};
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done)
-        err = run(&text, &languages, &table, &images, &vocabulary, &options, groups, &parsed.arena);
+        err = run(&text, &languages, &table, &images, &recordings, &vocabulary, &options, groups,
+                  &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

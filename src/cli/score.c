@@ -26,6 +26,8 @@
     X(I64, width, "", FTH_RANGE(0, 17),                                                            \
       "digits behind the point; default: 1, or 4 for scores between 0 and 1")                      \
     X(BOOL, lowercase, "false", FTH_ANY, "ignore case (bleu, multi-bleu, chrf, wer, cer)")         \
+    X(BOOL, normalize, "false", FTH_ANY,                                                           \
+      "compare words as they are spoken: without case and punctuation (wer, cer)")                 \
     X(BOOL, confidence, "false", FTH_ANY,                                                          \
       "add a 95 % confidence interval by resampling the lines (bleu, multi-bleu, chrf, ter)")      \
     X(BOOL, paired, "false", FTH_ANY,                                                              \
@@ -398,6 +400,7 @@ static fth_err find_metric(const char *name, const metric **out) {
 /* An option that the metric does not look at, or that means something only beside another. */
 static fth_err check_options(const flags *f, const metric *m) {
     static const fth_option_use uses[] = {{"lowercase", " bleu multi-bleu chrf wer cer "},
+                                          {"normalize", " wer cer "},
                                           {"confidence", " bleu multi-bleu chrf ter "},
                                           {"paired", " bleu multi-bleu chrf ter "},
                                           {"tokenize", " bleu "},
@@ -450,7 +453,7 @@ static void take_options(scoring *s, const flags *f) {
     s->ter = (fth_tercom_options){f->ter.normalized, f->ter.no_punct, f->ter.asian_support,
                                   f->ter.case_sensitive};
     s->rouge = (fth_rouge_options){f->rouge.stem, f->rouge.newline};
-    s->wer = (fth_wer_options){is(s, "cer"), f->score.lowercase};
+    s->wer = (fth_wer_options){is(s, "cer"), f->score.lowercase, f->score.normalize};
     s->sig = (fth_sig){f->score.ref.count, 0, (uint64_t)f->score.seed};
     if (f->score.confidence || f->score.paired) s->sig.resamples = (size_t)f->score.resamples;
 }

@@ -9,11 +9,13 @@ void fth_run_options_init(fth_run_options *o) {
     o->groups[0] = fth_train_options_group(&o->train);
     o->groups[1] = fth_model_options_group(&o->model);
     o->groups[2] = fth_encoder_options_group(&o->encoder);
-    o->groups[3] = fth_optimiser_options_group(&o->optimiser);
-    o->groups[4] = fth_rate_options_group(&o->rates);
-    o->groups[5] = fth_device_options_group(&o->device);
-    /* they say what the model is, and what of it is trained */
-    o->groups[1].resume = o->groups[2].resume = o->groups[4].resume = FTH_RESUME_KEPT;
+    o->groups[3] = fth_speech_options_group(&o->speech);
+    o->groups[4] = fth_optimiser_options_group(&o->optimiser);
+    o->groups[5] = fth_rate_options_group(&o->rates);
+    o->groups[6] = fth_device_options_group(&o->device);
+    /* they say what the model is, what it sees, and what of it is trained */
+    o->groups[1].resume = o->groups[2].resume = FTH_RESUME_KEPT;
+    o->groups[3].resume = o->groups[5].resume = FTH_RESUME_KEPT;
 }
 
 static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out) {
@@ -34,13 +36,43 @@ static fth_err take_encoder(const fth_encoder_options *o, fth_encoder_data *out)
     return FTH_OK;
 }
 
+static bool was_set(const fth_run_options *all, const char *name) {
+    return fth_option_was_set(all->groups, FTH_RUN_GROUPS, name);
+}
+
+/* A policy, and what is asked for beside it. */
+static fth_err take_speech(const fth_run_options *all, fth_run_spec *spec) {
+    const fth_speech_options *o = &all->speech;
+    fth_spec_augment *a = &spec->spec_augment;
+    const bool asked = was_set(all, "freq_mask_n") || was_set(all, "time_mask_n");
+    /* one that is asked for by its parts begins with the widths of ld */
+    (void)fth_spec_augment_policy(o->specaugment[0] == 'n' && asked ? "ld" : o->specaugment, a);
+    if (o->specaugment[0] == 'n' && asked) a->freq_n = a->time_n = 0;
+    if (was_set(all, "freq_mask_n")) a->freq_n = (int32_t)o->freq_mask_n;
+    if (was_set(all, "time_mask_n")) a->time_n = (int32_t)o->time_mask_n;
+    static const char *const of_bands[] = {"freq_mask_f", NULL};
+    static const char *const of_time[] = {"time_mask_t", "time_mask_p", NULL};
+    if (!a->freq_n)
+        FTH_TRY(fth_refuse_options(all->groups, FTH_RUN_GROUPS, of_bands,
+                                   "needs --specaugment or --freq-mask-n"));
+    if (!a->time_n)
+        FTH_TRY(fth_refuse_options(all->groups, FTH_RUN_GROUPS, of_time,
+                                   "needs --specaugment or --time-mask-n"));
+    if (was_set(all, "freq_mask_f")) a->freq_f = (int32_t)o->freq_mask_f;
+    if (was_set(all, "time_mask_t")) a->time_t = (int32_t)o->time_mask_t;
+    if (was_set(all, "time_mask_p")) a->time_p = o->time_mask_p;
+    spec->conv_channels = (int32_t)o->conv_channels;
+    return FTH_OK;
+}
+
 static fth_err score_options(const fth_run_options *all, fth_run_spec *spec) {
     static const char *const parts[] = {"validate_beam", "validate_sentences", "best_by", NULL};
     const fth_train_options *o = &all->train;
     if (!o->validate_score[0])
         return fth_refuse_options(all->groups, FTH_RUN_GROUPS, parts, "needs --validate-score");
-    spec->score = (fth_scorer_spec){.kind = strcmp(o->validate_score, "chrf") == 0 ? FTH_SCORE_CHRF
-                                                                                   : FTH_SCORE_BLEU,
+    fth_score_kind kind = FTH_SCORE_BLEU;
+    while (kind < FTH_SCORE_CER && strcmp(o->validate_score, fth_score_name(kind)) != 0) kind++;
+    spec->score = (fth_scorer_spec){.kind = kind,
                                     .beam = o->validate_beam ? (int32_t)o->validate_beam : 4,
                                     .sentences = o->validate_sentences,
                                     .max_tokens = (int32_t)o->max_tokens};
@@ -62,6 +94,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
                            .rates = {.layer_decay = all->rates.layer_lr_decay,
                                      .freeze = (const char *const *)all->rates.freeze.items,
                                      .n_freeze = all->rates.freeze.count},
+                           .init_scale = o->init_scale,
                            .max_tokens = o->max_tokens,
                            .update_freq = o->update_freq > 0 ? o->update_freq : 1,
                            .max_update = a->max_update,
@@ -90,6 +123,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
         return fth_fail(FTH_USAGE, "--init-from %s: cannot be given with --restore-file",
                         o->init_from);
     FTH_TRY(take_encoder(&all->encoder, &spec->encoder));
+    FTH_TRY(take_speech(all, spec));
     FTH_TRY(score_options(all, spec));
     spec->head_given = strcmp(m->head, "auto") != 0;
     if (spec->config.arch != FTH_ENCDEC) spec->block = o->tokens_per_sample;

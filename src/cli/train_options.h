@@ -8,7 +8,7 @@
 #define TRAIN_OPTIONS(X)                                                                           \
     X(STR, save_dir, "run", FTH_FREE(FTH_SHOWN_AS("FOLDER")),                                      \
       "run folder: checkpoints, log.jsonl, config.yaml; an unfinished run there goes on")          \
-    X(CHOICE, validate_score, "", FTH_SAID(FTH_CHOICES("bleu|chrf")),                              \
+    X(CHOICE, validate_score, "", FTH_SAID(FTH_CHOICES("bleu|chrf|wer|cer")),                      \
       "translate the validation data too, and log this score; default: none")                      \
     X(I64, validate_beam, "", FTH_SAID(FTH_RANGE(1, 256)),                                         \
       "hypotheses of that translation; default: 4")                                                \
@@ -25,6 +25,8 @@
       "end")                                                                                       \
     X(I64, seed, "1", FTH_KEPT(FTH_MIN(0)),                                                        \
       "of initial values, dropout and the order of the data")                                      \
+    X(F64, init_scale, "1", FTH_KEPT(FTH_ABOVE(0)),                                                \
+      "multiplies the initial weights of the layers, whatever the method makes of them")           \
     X(I64, max_tokens, "4096", FTH_KEPT(FTH_RANGE(1, 16777216)),                                   \
       "source tokens, and target tokens, of a batch at most")                                      \
     X(I64, update_freq, "", FTH_KEPT(FTH_RANGE(1, 65536)),                                         \
@@ -96,12 +98,25 @@ FTH_OPTIONS(fth_encoder_options, "data of encoders (--arch enc)", ENCODER_OPTION
       "encoder.embed*")
 FTH_OPTIONS(fth_rate_options, "rates of parameters", RATE_OPTIONS)
 
+#define SPEECH_OPTIONS(X)                                                                          \
+    X(I64, conv_channels, "1024", FTH_RANGE(2, 131072),                                            \
+      "width of the first convolution over the frames, even")                                      \
+    X(CHOICE, specaugment, "none", FTH_CHOICES("none|lb|ld|sm|ss"),                                \
+      "hide parts of recordings in training, by a policy of SpecAugment; what follows changes it") \
+    X(I64, freq_mask_n, "", FTH_RANGE(0, 1000), "bands of features that are hidden")               \
+    X(I64, freq_mask_f, "", FTH_RANGE(1, 1000), "each narrower than so many")                      \
+    X(I64, time_mask_n, "", FTH_RANGE(0, 1000), "stretches of time that are hidden")               \
+    X(I64, time_mask_t, "", FTH_RANGE(1, 1000000), "each shorter than so many frames")             \
+    X(F64, time_mask_p, "", FTH_RANGE(0, 1), "and than this share of the recording")
+FTH_OPTIONS(fth_speech_options, "recordings", SPEECH_OPTIONS)
+
 /* Every group of options of a run, in the order of --help. */
-enum { FTH_RUN_GROUPS = 6 };
+enum { FTH_RUN_GROUPS = 7 };
 typedef struct fth_run_options {
     fth_train_options train;
     fth_model_options model;
     fth_encoder_options encoder;
+    fth_speech_options speech;
     fth_optimiser_options optimiser;
     fth_rate_options rates;
     fth_device_options device;

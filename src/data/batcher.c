@@ -8,6 +8,7 @@
 
 #include "base/philox.h"
 #include "data/direction_draw.h"
+#include "data/frames.h"
 #include "data/items.h"
 #include "data/pack.h"
 #include "data/shuffle.h"
@@ -52,6 +53,7 @@ static int64_t epoch_rows(const fth_batcher *b) {
     int64_t rows = 0;
     if (b->items.stream) return b->items.stream + (b->items.n - 1) * b->items.spec.context;
     for (int s = 0; s < d->n_sides; s++) rows = most(rows, d->side[s].tokens + d->sentences);
+    if (d->frames) rows = most(rows, fth_frame_rows(d->frames->vectors) + d->sentences / 2);
     return rows;
 }
 
@@ -80,10 +82,15 @@ static const char *limiting_option(const fth_batch_options *o) {
     return longest_allowed(o) < o->max_tokens ? "max-positions" : "max-tokens";
 }
 
-static bool has_too_long(const fth_dataset *d, const fth_batch_options *o) {
-    int64_t longest = 0;
+/* Rows of the longest sentence of all sides. */
+static int64_t longest_of(const fth_dataset *d) {
+    int64_t longest = d->frames ? fth_frame_rows(d->frames->longest) : 0;
     for (int s = 0; s < d->n_sides; s++) longest = most(longest, d->side[s].longest + (int64_t)1);
-    return !o->block && longest > longest_allowed(o);
+    return longest;
+}
+
+static bool has_too_long(const fth_dataset *d, const fth_batch_options *o) {
+    return !o->block && longest_of(d) > longest_allowed(o);
 }
 
 static fth_err check_options(const fth_dataset *d, const fth_batch_options *o) {
@@ -94,12 +101,11 @@ static fth_err check_options(const fth_dataset *d, const fth_batch_options *o) {
                         o->max_tokens);
     if (d->sentences == 0) return fth_fail(FTH_BAD_INPUT, "%s: has no sentences", d->path);
     if (!o->strict || !has_too_long(d, o)) return FTH_OK;
-    int64_t longest = most(d->side[0].longest, d->n_sides > 1 ? d->side[1].longest : 0);
     return fth_fail(FTH_BAD_INPUT,
-                    "%s: its longest sentence has %lld tokens with the end symbol, more than --%s "
-                    "%lld",
-                    d->path, (long long)longest + 1, limiting_option(o),
-                    (long long)longest_allowed(o));
+                    "%s: its longest sentence has %lld tokens with the end symbol%s, more than "
+                    "--%s %lld",
+                    d->path, (long long)longest_of(d), d->frames ? " or rows of sound" : "",
+                    limiting_option(o), (long long)longest_allowed(o));
 }
 
 fth_err fth_batcher_new(const fth_dataset *data, const fth_batch_options *options,
@@ -266,15 +272,16 @@ static fth_err prepare_numbers(const fth_batcher *b, fth_packed *out) {
     out->has_src_out = spec->masking || spec->masked > 0 || spec->places;
     out->has_labels = spec->encoder && d->labels && d->classes && !d->places;
     out->has_values = spec->encoder && d->labels && !d->classes;
-    out->has_masked = spec->masked > 0;
-    out->number_rows = width ? fth_image_patches(&d->image) : 0;
+    out->has_masked = spec->masked > 0 || d->frames;
+    out->number_rows = width && !d->frames ? fth_image_patches(&d->image) : 0;
     out->number_width = (int32_t)width;
     if (!width || out->numbers) return FTH_OK;
     out->numbers = malloc(room * width * sizeof *out->numbers);
     out->masked = malloc(room * sizeof *out->masked);
     return out->numbers && out->masked
                ? FTH_OK
-               : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d patches", out->max_tokens);
+               : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %d rows of numbers",
+                          out->max_tokens);
 }
 
 /* Masks and changes of pictures do not depend on the pass where the order does not. */
@@ -287,7 +294,8 @@ static fth_err fill(const fth_batcher *b, fth_packed *out) {
     FTH_TRY(prepare_numbers(b, out));
     for (int32_t k = b->packing.begin[batch]; k < b->packing.begin[batch + 1]; k++) {
         const fth_pack_item *item = &b->item[k];
-        const int64_t patch = (int64_t)out->n_sent * out->number_rows;
+        const int64_t patch =
+            b->items.data->frames ? out->src_rows : (int64_t)out->n_sent * out->number_rows;
         const fth_item_rows to = {.src = out->src + out->src_rows,
                                   .src_out = out->src_out + out->src_rows,
                                   .in = out->tgt_in + out->tgt_rows,

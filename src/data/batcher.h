@@ -38,9 +38,11 @@ typedef struct fth_packed {
     int32_t *src_out;     /* [src_rows] an encoder's targets, -1: none; of masked items alone */
     int32_t *labels;      /* [n_sent] classes, where the data have classes */
     float *values;        /* [n_sent] numbers, where labels are numbers */
-    float *numbers;       /* [n_sent * patches, number_width] of pictures; else NULL */
-    int32_t *masked;      /* [n_sent * patches] 1: hidden */
-    int32_t number_rows, number_width; /* rows of numbers of each sentence, and their width */
+    float *numbers;  /* [rows, number_width] patches of pictures, or frames: then the rows are those
+                       of the source; else NULL */
+    int32_t *masked; /* [rows] 1: hidden */
+    int32_t number_rows, number_width; /* rows of numbers of each sentence, 0: those of the source;
+                                          and their width */
     bool has_src_out, has_labels, has_values, has_masked;
     int64_t *sentences;    /* [n_sent] their numbers in the data set; or those of blocks */
     fth_position position; /* of this batch */

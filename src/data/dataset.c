@@ -106,6 +106,7 @@ void fth_dataset_free(fth_dataset *d) {
     fth_unmap_file(d->map, d->map_size);
     fth_vectors_free(d->labels);
     fth_vectors_free(d->images);
+    fth_vectors_free(d->frames);
     fth_codebook_fini(&d->codebook);
     free(d->direction_first);
     free(d->path);
@@ -199,7 +200,8 @@ static fth_err verify_parts(const fth_dataset *d) {
 
 fth_err fth_dataset_verify(const fth_dataset *d, const atomic_bool *stop) {
     fth_fds_header h;
-    if (d->images) return fth_vectors_check(d->images);
+    if (d->images) return fth_vectors_verify(d->images, stop);
+    if (d->frames) FTH_TRY(fth_vectors_verify(d->frames, stop));
     memcpy(&h, d->map, sizeof h);
     if (!h.n_blocks) return verify_parts(d);
     const uint64_t block = fth_fds_block(&h);

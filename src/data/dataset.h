@@ -34,7 +34,7 @@ typedef struct fth_data_side {
 /* Everything is for reading only. */
 typedef struct fth_dataset {
     char *path;
-    int n_sides; /* 2: source and target; 1: one text, or pictures */
+    int n_sides; /* 2: source and target; 1: one text, pictures, or the texts of recordings */
     int64_t sentences;
     fth_data_side side[2]; /* [n_sides]; with one side it is side[0] */
     /* the mapped file */
@@ -51,6 +51,7 @@ typedef struct fth_dataset {
     bool places;         /* labels are maps: a class of every pixel */
     fth_vectors *images; /* [sentences] bytes: side[0] counts patches then, and there are no ids */
     fth_image_facts image;    /* of them */
+    fth_vectors *frames;      /* [sentences] of sound: what side[0] says */
     fth_codebook codebook;    /* of them; k 0: there is none */
     int64_t *direction_first; /* [n_directions + 1] of many languages: the directions lie one after
                                  the other (data/languages.h) */

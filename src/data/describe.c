@@ -24,9 +24,26 @@ static fth_err describe_labels(const fth_folder *f, fth_str *out) {
 
 static const char *kind_of(const fth_folder *f) {
     return f->image.patch    ? "pictures"
+           : f->speech.rate  ? "recordings and their texts"
            : f->n_sides == 2 ? "pairs of source and target"
            : f->labels.kind  ? "text with labels"
                              : "plain text";
+}
+
+/* What was left out is in the split's entry. */
+static fth_err describe_sound(const fth_dataset *d, const json_t *facts, fth_str *out) {
+    static const char *const keys[] = {"too_long", "too_short", "empty", "unreadable", "silent"};
+    static const char *const words[] = {"too long", "too short", "without text", "unreadable",
+                                        "silent"};
+    const double n = (double)d->frames->vectors, all = (double)(d->sentences ? d->sentences : 1);
+    FTH_TRY(fth_str_addf(out, "  sound   %12.0f frames  %8.2f hours  %8.2f mean  %6lld longest", n,
+                         n / 360000, n / all, (long long)d->frames->longest));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_int_t count =
+            json_integer_value(json_object_get(json_object_get(facts, "audio"), keys[i]));
+        if (count) FTH_TRY(fth_str_addf(out, ", %lld %s", (long long)count, words[i]));
+    }
+    return fth_str_addf(out, "\n");
 }
 
 static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
@@ -37,10 +54,13 @@ static fth_err describe_split(const fth_folder *f, int split, fth_str *out) {
     long long empty = json_integer_value(json_object_get(facts, "empty"));
     FTH_TRY(fth_folder_split(f, split, &d));
     fth_err err = fth_str_addf(out, "%s: %lld %s", fth_split_name(split), (long long)d->sentences,
-                               f->image.patch ? "pictures" : "sentences");
+                               f->image.patch   ? "pictures"
+                               : f->speech.rate ? "recordings"
+                                                : "sentences");
     if (!err && too_long) err = fth_str_addf(out, ", %lld too long left out", too_long);
     if (!err && empty) err = fth_str_addf(out, ", %lld empty left out", empty);
     if (!err) err = fth_str_addf(out, "\n");
+    if (!err && d->frames) err = describe_sound(d, facts, out);
     for (int s = 0; !err && s < f->n_sides; s++) err = describe_side(d, s, out);
     fth_dataset_free(d);
     return err;
@@ -54,6 +74,10 @@ fth_err fth_describe_folder(const fth_folder *f, fth_str *out) {
             out, "%d x %d pixels, %d channels, %d patches of %d x %d, %d visual tokens\n",
             image->width, image->height, image->channels, fth_image_patches(image), image->patch,
             image->patch, image->visual_tokens));
+    if (f->speech.rate)
+        FTH_TRY(fth_str_addf(out, "%d samples a second, %d features a frame, normalised by %s\n",
+                             f->speech.rate, f->speech.features,
+                             fth_feature_norm_name(f->speech.norm)));
     FTH_TRY(describe_labels(f, out));
     for (int i = 0; i < 1 + f->separate && !image->patch; i++) {
         fth_tokenizer *t = NULL;

@@ -30,9 +30,11 @@ static fth_err read_keys(fth_folder *f) {
     const json_t *sides = json_object_get(f->json, "sides");
     f->n_sides = (int)json_integer_value(sides);
     FTH_TRY(fth_image_facts_load(&f->image, f->path));
+    FTH_TRY(fth_speech_facts_load(&f->speech, f->path));
     const bool pictures = f->image.patch > 0;
     if (pictures ? f->n_sides != 0 : f->n_sides != 1 && f->n_sides != 2)
         return bad_key(f, "sides", pictures ? "is not 0" : "is not 1 or 2");
+    if (f->speech.rate && f->n_sides != 1) return bad_key(f, "sides", "is not 1");
     const json_t *tokenizers = json_object_get(f->json, "tokenizers");
     size_t n = json_array_size(tokenizers);
     if (!pictures && (n < 1 || n > (size_t)f->n_sides))
@@ -198,6 +200,36 @@ fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out) {
     return err;
 }
 
+/* A frame has the features that speech.json names, and every sentence its frames. */
+static fth_err check_frames(const fth_folder *f, int split, const fth_vectors *v) {
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const json_int_t sentences = json_integer_value(json_object_get(entry, "sentences"));
+    const char *said = json_string_value(json_object_get(json_object_get(entry, "audio"), "hash"));
+    char hash[FTH_HASH_TEXT];
+    fth_hash_text(v->hash, hash);
+    if (v->type != FTH_VECTOR_F16 || v->width != f->speech.features || v->records != sentences)
+        return fth_fail(
+            FTH_BAD_INPUT, "%s: has %lld recordings of %d features, and the data set %lld of %d",
+            v->path, (long long)v->records, v->width, (long long)sentences, f->speech.features);
+    if (said && strcmp(said, hash) == 0) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: is not the file that fathom prepare wrote here", v->path);
+}
+
+fth_err fth_folder_frames(const fth_folder *f, int split, fth_vectors **out) {
+    fth_vectors *v = NULL;
+    char *path = fth_strdup_printf("%s/%s.frames", f->path, fth_split_name(split));
+    if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    fth_err err = fth_vectors_open(path, &v);
+    free(path);
+    if (err == FTH_OK) err = check_frames(f, split, v);
+    if (err != FTH_OK)
+        fth_vectors_free(v);
+    else
+        *out = v;
+    return err;
+}
+
 static fth_err open_text(const fth_folder *f, int split, fth_dataset **out) {
     char *path = fth_strdup_printf("%s/%s.fds", f->path, fth_split_name(split));
     if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
@@ -273,6 +305,7 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
         err = fth_folder_labels(f, split, &d->labels);
     }
     if (err == FTH_OK && f->languages.n) err = take_directions(f, split, d);
+    if (err == FTH_OK && f->speech.rate) err = fth_folder_frames(f, split, &d->frames);
     if (err != FTH_OK)
         fth_dataset_free(d);
     else
@@ -280,15 +313,20 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
     return err;
 }
 
-/* Tokenizer file i of the data set, as it is called in any folder. malloc'd; NULL when out of
- * memory. */
-static char *tokenizer_in(const char *folder, const fth_folder *f, size_t i) {
-    const char *part = !f->separate ? "" : i == FTH_SOURCE ? ".src" : ".tgt";
-    return fth_strdup_printf("%s/tokenizer%s.model", folder, part);
+/* What the names of tokenizer i's file have before the suffix, in any folder. */
+static const char *part_of(const fth_folder *f, size_t i) {
+    return !f->separate ? "" : i == FTH_SOURCE ? ".src" : ".tgt";
+}
+
+/* Tokenizer file i of the data set; the name of a SentencePiece model where there is none. */
+static char *tokenizer_in(const fth_folder *f, size_t i) {
+    char *path = NULL;
+    if (fth_tokenizer_find(f->path, part_of(f, i), &path)) return NULL;
+    return path ? path : fth_strdup_printf("%s/tokenizer%s.model", f->path, part_of(f, i));
 }
 
 char *fth_folder_tokenizer_path(const fth_folder *f, int side) {
-    return tokenizer_in(f->path, f, (size_t)side);
+    return tokenizer_in(f, (size_t)side);
 }
 
 fth_err fth_folder_tokenizer(const fth_folder *f, int side, fth_tokenizer **out) {
@@ -326,7 +364,7 @@ static fth_err hash_of(const char *path, char text[FTH_HASH_TEXT]) {
 }
 
 static fth_err check_tokenizer_file(const fth_folder *f, size_t i) {
-    char *path = tokenizer_in(f->path, f, i), hash[FTH_HASH_TEXT];
+    char *path = tokenizer_in(f, i), hash[FTH_HASH_TEXT];
     fth_err err =
         path ? hash_of(path, hash) : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
     if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
@@ -342,18 +380,26 @@ fth_err fth_folder_check_tokenizers(const fth_folder *f) {
     return FTH_OK;
 }
 
-static bool has_tokenizer(const char *model) {
-    return fth_folder_has(model, "tokenizer.model") ||
-           fth_folder_has(model, "tokenizer.src.model") ||
-           fth_folder_has(model, "tokenizer.tgt.model");
+/* Does the folder have a tokenizer, for both sides or for one? */
+static fth_err has_tokenizer(const char *model, bool *has) {
+    static const char *const parts[] = {"", ".src", ".tgt"};
+    *has = false;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !*has; i++) {
+        char *path = NULL;
+        FTH_TRY(fth_tokenizer_find(model, parts[i], &path));
+        *has = path != NULL;
+        free(path);
+    }
+    return FTH_OK;
 }
 
 fth_err fth_folder_check_model(const fth_folder *f, const char *model) {
-    for (size_t i = 0; i < 1 + (size_t)f->separate && !f->image.patch && has_tokenizer(model);
-         i++) {
-        char *path = tokenizer_in(model, f, i), hash[FTH_HASH_TEXT] = "";
-        fth_err err = path ? FTH_OK : fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", model);
-        if (err == FTH_OK && fth_file_exists(path)) err = hash_of(path, hash);
+    bool has;
+    FTH_TRY(has_tokenizer(model, &has));
+    for (size_t i = 0; i < 1 + (size_t)f->separate && !f->image.patch && has; i++) {
+        char *path = NULL, hash[FTH_HASH_TEXT] = "";
+        fth_err err = fth_tokenizer_find(model, part_of(f, i), &path);
+        if (err == FTH_OK && path) err = hash_of(path, hash);
         if (err == FTH_OK && strcmp(hash, expected_hash(f, i)) != 0)
             err = fth_fail(FTH_BAD_INPUT,
                            "%s: was cut into tokens by another tokenizer than that of %s; fathom "

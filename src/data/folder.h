@@ -7,7 +7,8 @@
  *     DATASET/train.labels ...      of tables and pictures: a label for each sentence (data/vectors.h)
  *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
  *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)
- *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model
+ *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model; .json
+ *                                   where it is a byte-level BPE
  *     DATASET/valid.src.txt ...     the text of valid and test pairs (data/split_text.h) */
 #ifndef FTH_DATA_FOLDER_H
 #define FTH_DATA_FOLDER_H
@@ -20,6 +21,7 @@
 #include "data/image_facts.h"
 #include "data/label_set.h"
 #include "data/languages.h"
+#include "data/speech_facts.h"
 #include "data/vectors.h"
 #include "text/tokenizer.h"
 
@@ -38,6 +40,7 @@ typedef struct fth_folder {
                                   token, end symbols included, under the frequencies of the training
                                   data; NAN when there is no train split */
     fth_image_facts image;     /* of pictures; zero: it is text */
+    fth_speech_facts speech;   /* of recordings, n_sides being 1; zero: there are none */
     fth_label_set labels;      /* what they may be; NONE: there are none */
     fth_languages languages;   /* the directions; n 0: there is one, without tags */
     json_t *json;              /* all of dataset.json */
@@ -57,6 +60,9 @@ fth_err fth_folder_labels(const fth_folder *f, int split, fth_vectors **out);
 /* The pictures of a split; FTH_NOT_FOUND when there is no such split, FTH_USAGE when the data set
  * is text. */
 fth_err fth_folder_images(const fth_folder *f, int split, fth_vectors **out);
+
+/* The frames of a split of recordings. */
+fth_err fth_folder_frames(const fth_folder *f, int split, fth_vectors **out);
 
 /* Writes into a split's entry of dataset.json what belongs to its labels; nothing where the set is
  * NONE. */

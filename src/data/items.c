@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/label_set.h"
+#include "data/frames.h"
 
 static fth_err init_blocks(fth_items *items) {
     const fth_dataset *data = items->data;
@@ -43,6 +44,7 @@ void fth_items_fini(fth_items *items) {
 }
 
 int32_t fth_items_width(const fth_items *items) {
+    if (items->data->frames) return FTH_FRAMES_OF_ROW * items->data->frames->width;
     return items->data->images ? fth_image_patch_width(&items->data->image) : 0;
 }
 
@@ -86,6 +88,11 @@ fth_err fth_items_rows(const fth_items *items, int64_t i, int64_t *src, int64_t 
         int64_t length = fth_dataset_length(d, s, i);
         if (length < 0) return fth_dataset_damaged(d, s, i);
         *(s == items->target ? tgt : src) = length + 1;
+    }
+    if (d->frames) {
+        const int64_t frames = fth_vectors_length(d->frames, i);
+        if (frames < 0) return fth_vectors_damaged(d->frames, i);
+        *src = fth_frame_rows(frames);
     }
     return FTH_OK;
 }
@@ -266,7 +273,16 @@ static void fill_label(const fth_items *items, int64_t i, int64_t epoch, const f
         *to->value = *(const float *)fth_vectors_at(labels, i);
 }
 
+static void fill_frames(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
+    const fth_vectors *frames = items->data->frames;
+    const int64_t n = fth_vectors_length(frames, i);
+    fth_frames_unpack(fth_vectors_at(frames, i), n, frames->width, to->numbers, to->masked);
+    if (items->spec.spec_augment)
+        fth_spec_augment_apply(items->spec.spec_augment, epoch, i, n, frames->width, to->numbers);
+}
+
 fth_err fth_items_fill(const fth_items *items, int64_t i, int64_t epoch, const fth_item_rows *to) {
+    if (items->data->frames) fill_frames(items, i, epoch, to);
     if (!items->spec.encoder)
         return items->stream ? fill_block(items, i, to->in, to->out)
                              : fill_sentence(items, i, to->src, to->in, to->out);

@@ -142,12 +142,10 @@ int64_t fth_masking_blocks(uint64_t seed, int64_t epoch, int64_t item, double sh
 }
 
 fth_err fth_word_starts(const fth_tokenizer *t, uint8_t **out) {
-    static const char space[] = "\xe2\x96\x81"; /* what SentencePiece writes for a blank */
     const int32_t n = fth_tokenizer_size(t);
     uint8_t *starts = malloc((size_t)n);
     if (!starts) return fth_fail(FTH_NO_MEMORY, "no memory for %d pieces", n);
-    for (int32_t i = 0; i < n; i++)
-        starts[i] = strncmp(fth_tokenizer_piece(t, i), space, sizeof space - 1) == 0;
+    for (int32_t i = 0; i < n; i++) starts[i] = (uint8_t)fth_tokenizer_starts_word(t, i);
     *out = starts;
     return FTH_OK;
 }

@@ -37,6 +37,7 @@ typedef struct work {
     fth_ids separator;              /* between the two texts of a table */
     const fth_languages *languages; /* n 0: one pair */
     fth_tagging tagging;            /* of these */
+    fth_audio_counts audio[FTH_N_SPLITS];
 } work;
 
 static fth_err no_memory(void) {
@@ -65,7 +66,36 @@ static fth_err check_request(work *w) {
     return FTH_OK;
 }
 
+/* The texts of recordings stand in files of the new folder, from where they are read as any. */
+static fth_err take_recordings(work *w) {
+    const fth_prepare_audio *a = w->p->audio;
+    FTH_TRY(fth_prepare_audio_splits(a, w->folder.temp, w->audio));
+    for (int i = 0; i < FTH_N_SPLITS; i++) {
+        if (!a->manifest[i]) continue;
+        char *path = fth_strdup_printf("%s/%s.tgt.txt", w->folder.temp, fth_split_name(i));
+        fth_text_file *file = fth_arena_alloc(&w->arena, sizeof *file);
+        if (path && file)
+            *file = (fth_text_file){fth_arena_strdup(&w->arena, path), a->manifest[i]};
+        free(path);
+        if (!path || !file || !file->path) return no_memory();
+        w->text[i] = w->p->text[i];
+        w->text[i].files[0] = file;
+    }
+    return FTH_OK;
+}
+
+/* What is needed no longer. */
+static fth_err drop_training_text(const work *w) {
+    if (!w->p->audio || !w->p->audio->manifest[FTH_TRAIN]) return FTH_OK;
+    char *path = fth_strdup_printf("%s/train.tgt.txt", w->folder.temp);
+    const int failed = path ? remove(path) : 0;
+    free(path);
+    if (!path) return no_memory();
+    return failed ? fth_fail(FTH_IO, "%s: cannot remove a file of it", w->folder.temp) : FTH_OK;
+}
+
 static fth_err copy_inputs(work *w) {
+    if (w->p->audio) return take_recordings(w);
     for (int i = 0; i < FTH_N_SPLITS; i++) {
         w->text[i] = w->p->text[i];
         for (int s = 0; s < 2; s++) {
@@ -145,10 +175,11 @@ static fth_err fail_blank(const work *w, int side) {
  * normalisation that makes up to 18 of one; nothing to learn is in a word as long as this. */
 enum { LONGEST_WORD = 1000 };
 
-/* Words and characters are only counted, and a cut would make other words. */
+/* Words and characters are only counted, and a cut would make other words; byte-level BPE has no
+ * such bound. */
 static size_t longest_word(const fth_prepare *p) {
     const char *type = p->tokenizer.model_type;
-    return strcmp(type, "word") == 0 || strcmp(type, "char") == 0 ? SIZE_MAX : LONGEST_WORD;
+    return strcmp(type, "bpe") == 0 || strcmp(type, "unigram") == 0 ? LONGEST_WORD : SIZE_MAX;
 }
 
 static void warn_cut(const work *w, int64_t cut) {
@@ -207,11 +238,10 @@ static fth_err read_language_samples(const work *w, fth_language_sample *sample)
 
 /* Puts a tokenizer into the data set and makes it ready for use. */
 static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, const char *name) {
-    const char *file = !w->separate ? "tokenizer.model"
-                       : i == 0     ? "tokenizer.src.model"
-                                    : "tokenizer.tgt.model";
-    char hash[FTH_HASH_TEXT];
+    const char *part = !w->separate ? "" : i == 0 ? ".src" : ".tgt";
+    char hash[FTH_HASH_TEXT], file[32];
     FTH_TRY(fth_tokenizer_parse(model, size, name, &w->tokenizer[i]));
+    snprintf(file, sizeof file, "tokenizer%s.%s", part, fth_tokenizer_suffix(w->tokenizer[i]));
     char *path = fth_strdup_printf("%s/%s", w->folder.temp, file);
     if (!path) return no_memory();
     fth_err err = fth_file_write(path, model, size);
@@ -269,7 +299,7 @@ static fth_err load_tokenizers(work *w) {
     for (int i = 0; i < 1 + w->separate; i++) {
         char *model = NULL;
         size_t size = 0;
-        FTH_TRY(fth_file_read(w->p->tokenizer_path[i], &model, &size));
+        FTH_TRY(fth_tokenizer_read(w->p->tokenizer_path[i], &model, &size));
         fth_err err = keep_tokenizer(w, i, model, size, w->p->tokenizer_path[i]);
         free(model);
         FTH_TRY(err);
@@ -393,6 +423,9 @@ static fth_err prepare_split(work *w, int split) {
         err = fth_fail(FTH_BAD_INPUT, "%s: none of its %lld sentences can be used",
                        fth_split_name(split), (long long)counts.read);
     if (err == FTH_OK) err = describe_split(w, split, path, &counts);
+    if (err == FTH_OK && w->p->audio)
+        err = fth_prepare_audio_describe(w->folder.temp, split, &w->audio[split],
+                                         json_object_get(w->splits, fth_split_name(split)));
     if (err == FTH_OK)
         err = fth_folder_describe_labels(w->folder.temp, split, &w->labels,
                                          json_object_get(w->splits, fth_split_name(split)));
@@ -443,6 +476,7 @@ static fth_err run(work *w) {
     FTH_TRY(find_separator(w));
     FTH_TRY(prepare_splits(w));
     FTH_TRY(fth_spool_remove(w->folder.temp, w->copies));
+    FTH_TRY(drop_training_text(w));
     FTH_TRY(write_description(w));
     return fth_staged_dir_commit(&w->folder);
 }

@@ -13,6 +13,7 @@
 #include "data/folder.h"
 #include "data/label_set.h"
 #include "data/pairs.h"
+#include "data/prepare_audio.h"
 #include "data/records.h"
 #include "text/tokenizer.h"
 
@@ -27,6 +28,7 @@ typedef struct fth_prepare {
     int separate;                  /* a tokenizer for each side */
     const char *tokenizer_path[2]; /* use these instead of training; with one, the second is NULL */
     uint64_t sample_bytes;         /* of text that a tokenizer is made of at most */
+    const fth_prepare_audio *audio; /* the texts are those of recordings; NULL: text is given */
     fth_label_set labels; /* of tables: kind CLASS without names: those of the training text */
     const char *pair_separator; /* of tables: the text between two texts, "" for two end symbols */
     int64_t max_positions;      /* see encode.h */

@@ -9,7 +9,7 @@
 #include "data/vectors_format.h"
 
 size_t fth_vector_type_size(fth_vector_type type) {
-    return type == FTH_VECTOR_U8 ? 1 : 4;
+    return type == FTH_VECTOR_U8 ? 1 : type == FTH_VECTOR_F16 ? 2 : 4;
 }
 
 static fth_err damaged(const char *path, const char *what) {
@@ -25,7 +25,7 @@ static uint64_t aligned(uint64_t size) {
 static int layout(const fth_vectors_header *h, uint64_t *offsets, uint64_t *data) {
     const uint64_t limit = UINT64_C(1) << 48;
     *offsets = *data = 0;
-    if (h->type > FTH_VECTOR_F32 || h->width < 1 || h->width > (1u << 28) || h->single > 1)
+    if (h->type > FTH_VECTOR_F16 || h->width < 1 || h->width > (1u << 28) || h->single > 1)
         return 0;
     if (h->records >= limit || h->vectors >= limit / h->width || h->longest > h->vectors) return 0;
     if (h->single && (h->vectors != h->records || h->longest > 1)) return 0;
@@ -66,6 +66,7 @@ static fth_err take_file(fth_vectors *v) {
     v->longest = (int64_t)h.longest;
     v->offsets_crc = h.offsets_crc;
     v->data_crc = h.data_crc;
+    v->hash = fth_hash64(&h, sizeof h);
     const char *base = (const char *)v->map + FTH_VECTORS_HEADER;
     v->offsets = h.single ? NULL : (const uint64_t *)base;
     v->data = base + offsets;
@@ -102,13 +103,25 @@ fth_err fth_vectors_damaged(const fth_vectors *v, int64_t i) {
                     (unsigned long long)v->offsets[i + 1], (long long)v->vectors);
 }
 
-fth_err fth_vectors_check(const fth_vectors *v) {
+/* Bytes read between two looks at *stop. */
+enum { READ_BYTES = 1 << 20 };
+
+fth_err fth_vectors_verify(const fth_vectors *v, const atomic_bool *stop) {
     const size_t bytes = (size_t)v->vectors * (size_t)v->width * fth_vector_type_size(v->type);
+    uint32_t crc = 0;
     if (v->offsets && fth_crc32(0, v->offsets, 8 * ((size_t)v->records + 1)) != v->offsets_crc)
         return damaged(v->path, "wrong check sum of its offsets");
-    if (fth_crc32(0, v->data, bytes) != v->data_crc)
-        return damaged(v->path, "wrong check sum of its numbers");
+    for (size_t at = 0; at < bytes; at += READ_BYTES) {
+        if (stop && atomic_load(stop)) return FTH_OK;
+        const size_t left = bytes - at;
+        crc = fth_crc32(crc, (const char *)v->data + at, left < READ_BYTES ? left : READ_BYTES);
+    }
+    if (crc != v->data_crc) return damaged(v->path, "wrong check sum of its numbers");
     for (int64_t i = 0; i < v->records; i++)
         if (fth_vectors_length(v, i) < 0) return fth_vectors_damaged(v, i);
     return FTH_OK;
+}
+
+fth_err fth_vectors_check(const fth_vectors *v) {
+    return fth_vectors_verify(v, NULL);
 }

@@ -8,13 +8,19 @@
 #ifndef FTH_DATA_VECTORS_H
 #define FTH_DATA_VECTORS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-/* The type of a vector's numbers. */
-typedef enum fth_vector_type { FTH_VECTOR_U8, FTH_VECTOR_I32, FTH_VECTOR_F32 } fth_vector_type;
+/* The type of a vector's numbers; F16: base/half.h. */
+typedef enum fth_vector_type {
+    FTH_VECTOR_U8,
+    FTH_VECTOR_I32,
+    FTH_VECTOR_F32,
+    FTH_VECTOR_F16
+} fth_vector_type;
 
 size_t fth_vector_type_size(fth_vector_type type);
 
@@ -31,6 +37,7 @@ typedef struct fth_vectors {
     const uint64_t *offsets; /* [records + 1] first vector of each record; NULL: one vector each */
     const void *data;        /* [vectors, width] */
     uint32_t offsets_crc, data_crc;
+    uint64_t hash; /* of the header, which has the check sums */
 } fth_vectors;
 
 /* FTH_BAD_INPUT, with the file: not such a file, another version, cut short, a damaged header. */
@@ -56,6 +63,9 @@ static inline const void *fth_vectors_at(const fth_vectors *v, int64_t i) {
 
 /* Check sums and offsets. */
 fth_err fth_vectors_check(const fth_vectors *v);
+
+/* The same, until *stop. */
+fth_err fth_vectors_verify(const fth_vectors *v, const atomic_bool *stop);
 
 /* Writes such a file, record by record, in bounded memory. */
 typedef struct fth_vectors_writer fth_vectors_writer;

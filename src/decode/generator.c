@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-
+#include "data/frames.h"
 #include "decode/constraints.h"
 
 struct fth_generator {
@@ -23,6 +23,9 @@ struct fth_generator {
 /* A line on its way. */
 typedef struct item {
     fth_ids src, prefix, constraint;
+    const uint16_t *frames; /* borrowed; NULL: text */
+    int64_t n_frames;
+    size_t source; /* rows of the source, or of what a dec model continues */
     bool empty;
     const fth_search_result *result; /* NULL: not searched */
     int32_t at;                      /* its sentence there */
@@ -41,6 +44,7 @@ static fth_err check_model(const fth_generator_model *first, const fth_generator
         const char *key;
         int32_t a, b;
     } keys[] = {{"src_vocab", a->src_vocab, b->src_vocab},
+                {"features", a->features, b->features},
                 {"tgt_vocab", a->tgt_vocab, b->tgt_vocab},
                 {"bos", a->bos, b->bos},
                 {"pad", a->pad, b->pad},
@@ -124,7 +128,28 @@ static fth_err plan_for(fth_generator *g, const fth_stepper_spec *need) {
 
 /* ---- lines to tokens ---- */
 
+static bool reads_frames(const fth_generator *g) {
+    return g->config.front == FTH_FRONT_SPEECH;
+}
+
+/* A recording, cut where it has more rows than the model takes. */
+static fth_err take_frames(fth_generator *g, const fth_input *line, item *it) {
+    const int64_t most = g->spec.search.max_positions, rows = fth_frame_rows(line->n_frames);
+    if (rows > most && g->spec.strict)
+        return fth_fail(FTH_BAD_INPUT, "%s:%lld: has %lld frames, the model takes %lld",
+                        g->spec.input, (long long)line->number + 1, (long long)line->n_frames,
+                        (long long)most * FTH_FRAMES_OF_ROW);
+    it->frames = line->frames;
+    it->n_frames = rows > most ? most * FTH_FRAMES_OF_ROW : line->n_frames;
+    it->source = (size_t)fth_frame_rows(it->n_frames);
+    it->empty = it->n_frames == 0;
+    g->totals.cut += rows > most;
+    if (!line->prefix) return FTH_OK;
+    return fth_tokenizer_encode(g->spec.tgt, line->prefix, strlen(line->prefix), &it->prefix);
+}
+
 static fth_err tokenize(fth_generator *g, const fth_input *line, item *it) {
+    if (reads_frames(g)) return take_frames(g, line, it);
     bool encdec = g->config.arch == FTH_ENCDEC;
     size_t length = strlen(line->text), most = (size_t)g->spec.search.max_positions - 1;
     it->empty = length == 0;
@@ -142,9 +167,11 @@ static fth_err tokenize(fth_generator *g, const fth_input *line, item *it) {
         text->n = most;
         g->totals.cut++;
     }
+    it->source = text->n;
     if (!encdec) return FTH_OK;
     FTH_TRY(fth_ids_reserve(&it->src, 1));
     it->src.ids[it->src.n++] = g->config.eos;
+    it->source = it->src.n;
     if (line->prefix)
         FTH_TRY(fth_tokenizer_encode(g->spec.tgt, line->prefix, strlen(line->prefix), &it->prefix));
     return FTH_OK;
@@ -200,14 +227,41 @@ static fth_err pack(const item *items, const order *chosen, int32_t n, item_list
     return FTH_OK;
 }
 
+/* Recordings end to end: where each begins, their numbers, and rows that lack a step. */
+static fth_err pack_frames(const fth_generator *g, const item *items, const order *chosen,
+                           int32_t n, int32_t **offsets, float **numbers, int32_t **masked) {
+    const int32_t bins = g->config.features;
+    size_t rows = 0;
+    for (int32_t i = 0; i < n; i++) rows += items[chosen[i].index].source;
+    *offsets = malloc(sizeof **offsets * (size_t)(n + 1));
+    *numbers = malloc(sizeof **numbers * (rows * FTH_FRAMES_OF_ROW * (size_t)bins + 1));
+    *masked = malloc(sizeof **masked * (rows + 1));
+    if (!*offsets || !*numbers || !*masked) return no_memory();
+    int32_t row = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const item *it = &items[chosen[i].index];
+        (*offsets)[i] = row;
+        fth_frames_unpack(it->frames, it->n_frames, bins,
+                          *numbers + (size_t)row * FTH_FRAMES_OF_ROW * (size_t)bins, *masked + row);
+        row += (int32_t)it->source;
+    }
+    (*offsets)[n] = row;
+    return FTH_OK;
+}
+
 static fth_err search_batch(fth_generator *g, item *items, const fth_input *lines,
                             const order *chosen, int32_t n, fth_search_result *result) {
     bool encdec = g->config.arch == FTH_ENCDEC;
     int32_t *offsets = NULL, *ids = NULL, *prefix_offsets = NULL, *prefix_ids = NULL;
     int32_t *phrase_offsets = NULL, *phrase_ids = NULL;
+    int32_t *masked = NULL;
+    float *frames = NULL;
     int64_t *number = malloc(sizeof *number * ((size_t)n + 1));
     fth_err err = number ? FTH_OK : no_memory();
-    if (err == FTH_OK && encdec) err = pack(items, chosen, n, SOURCE, &offsets, &ids);
+    if (err == FTH_OK && reads_frames(g))
+        err = pack_frames(g, items, chosen, n, &offsets, &frames, &masked);
+    else if (err == FTH_OK && encdec)
+        err = pack(items, chosen, n, SOURCE, &offsets, &ids);
     if (err == FTH_OK) err = pack(items, chosen, n, PREFIX, &prefix_offsets, &prefix_ids);
     if (err == FTH_OK && g->spec.search.constrained)
         err = pack(items, chosen, n, CONSTRAINT, &phrase_offsets, &phrase_ids);
@@ -215,7 +269,7 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
         int32_t longest = 0;
         for (int32_t i = 0; i < n; i++) {
             const item *it = &items[chosen[i].index];
-            int32_t source = (int32_t)(encdec ? it->src.n : it->prefix.n);
+            int32_t source = (int32_t)it->source;
             int32_t most = fth_search_max_len(&g->spec.search, source);
             if (!encdec) most += source;
             if (most > longest) longest = most;
@@ -228,8 +282,16 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
                                  .rows = n * g->spec.search.beam,
                                  .length = longest + 1,
                                  .top = fth_search_top(&g->spec.search, g->n_models, vocab)};
-        fth_search_batch batch = {n,          offsets,        ids,        prefix_offsets,
-                                  prefix_ids, phrase_offsets, phrase_ids, number};
+        fth_search_batch batch = {.n_sent = n,
+                                  .offsets = offsets,
+                                  .ids = ids,
+                                  .frames = frames,
+                                  .masked = masked,
+                                  .prefix_offsets = prefix_offsets,
+                                  .prefix_ids = prefix_ids,
+                                  .constraint_offsets = phrase_offsets,
+                                  .constraint_ids = phrase_ids,
+                                  .number = number};
         err = plan_for(g, &need);
         double start = fth_now();
         if (err == FTH_OK)
@@ -244,6 +306,8 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
     }
     free(offsets);
     free(ids);
+    free(frames);
+    free(masked);
     free(prefix_offsets);
     free(prefix_ids);
     free(phrase_offsets);
@@ -288,7 +352,7 @@ fth_err fth_generate(fth_generator *g, const fth_input *lines, int64_t n, fth_ge
     for (int64_t i = 0; i < n && err == FTH_OK; i++) {
         err = tokenize(g, &lines[i], &items[i]);
         if (err == FTH_OK) err = tokenize_phrases(g, lines[i].constraints, &items[i].constraint);
-        size_t length = items[i].src.n ? items[i].src.n : items[i].prefix.n;
+        size_t length = items[i].source;
         bool silent = items[i].empty && g->config.arch == FTH_ENCDEC; /* nothing in, nothing out */
         if (!silent && !lines[i].skip) all[waiting++] = (order){i, length};
     }

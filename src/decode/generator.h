@@ -1,4 +1,4 @@
-/* generator.h: text in, text out: lines are cut into tokens, batched by length, searched, and given
+/* generator.h: text or recordings in, text out: lines are cut into tokens, batched by length, searched, and given
  * back in the order they came. */
 #ifndef FTH_DECODE_GENERATOR_H
 #define FTH_DECODE_GENERATOR_H
@@ -16,7 +16,7 @@ typedef struct fth_generator_model {
 typedef struct fth_generator_spec {
     fth_search_spec search;
     int32_t batch;                  /* sentences at once, at most */
-    int32_t max_tokens;             /* source tokens at once, at most */
+    int32_t max_tokens;             /* source tokens, or rows of four frames, at once at most */
     bool strict;                    /* a source that is too long is an error instead of being cut */
     const char *input;              /* what messages call the lines' file */
     const fth_tokenizer *src, *tgt; /* the same for a joint one; src unused by dec models */
@@ -36,8 +36,10 @@ typedef struct fth_input {
     const char *prefix;  /* forced beginning of the output, NULL: none */
     const char
         *constraints; /* phrases of the output, in their order, with tabs between; NULL: none */
-    int64_t number;   /* of the line, from 0 */
-    bool skip;        /* gets no hypothesis */
+    const uint16_t *frames; /* [n_frames, features] halves: a recording in place of text */
+    int64_t n_frames;
+    int64_t number; /* of the line, from 0 */
+    bool skip;      /* gets no hypothesis */
 } fth_input;
 
 /* What was found for a line; good until the callback returns. An empty line has no hypothesis. */

@@ -8,6 +8,7 @@
 
 #include "backend/top_words.h"
 #include "decode/constraints.h"
+#include "decode/mixed_list.h"
 #include "decode/pick.h"
 
 /* A token of some hypothesis; hypotheses are paths to the root. */
@@ -51,7 +52,10 @@ typedef struct search {
     int32_t n_nodes, cap_nodes;
     fth_step_row *rows; /* [beam * n_sent] */
     int32_t n_rows;
-    fth_best best;             /* what the device has chosen in the newest step; k 0: it does not */
+    fth_best *best;            /* [n_steppers] what the devices have chosen in the newest step */
+    bool chosen;               /* they do choose */
+    bool all_listed;           /* no word has a probability that is not in the list at hand */
+    fth_mixed_list mixed;      /* of several models */
     bool fetched;              /* all logits of the newest step are here */
     const float **logits;      /* [n_steppers] */
     int32_t n_words;           /* of the row at hand: of the device's list, or the vocabulary */
@@ -141,10 +145,37 @@ static fth_err not_finite(void) {
                     "too large for the --precision");
 }
 
+static fth_err fetch_logits(search *s) {
+    for (int m = 0; m < s->n_steppers && !s->fetched; m++)
+        FTH_TRY(fth_stepper_logits(s->steppers[m], &s->logits[m]));
+    s->fetched = true;
+    return FTH_OK;
+}
+
+/* What the devices of several models have chosen. */
+static fth_err mixed_row(search *s, int32_t row, int32_t forced) {
+    fth_mixed_list *l = &s->mixed;
+    float logp;
+    if (forced >= 0) {
+        if (!fth_mixed_list_asked(l, s->best, row, &logp)) return not_finite();
+        force(s, forced, logp);
+        return FTH_OK;
+    }
+    FTH_TRY(fetch_logits(s));
+    if (!fth_mixed_list_fill(l, s->best, s->logits, s->vocab, row)) return not_finite();
+    s->listed = true;
+    s->all_listed = l->all && l->n <= FTH_TOP_MOST;
+    s->n_words = l->n < FTH_TOP_MOST ? l->n : FTH_TOP_MOST;
+    memcpy(s->word, l->word, sizeof *s->word * (size_t)s->n_words);
+    memcpy(s->logp, l->logp, sizeof *s->logp * (size_t)s->n_words);
+    return FTH_OK;
+}
+
 /* What the device has chosen for a row. */
 static fth_err list_row(search *s, int32_t row, int32_t forced) {
-    const int32_t k = s->best.k;
-    const float *y = s->best.rows + (size_t)row * (size_t)(TOP_BEST + 2 * k);
+    if (s->n_steppers > 1) return mixed_row(s, row, forced);
+    const int32_t k = s->best->k;
+    const float *y = s->best->rows + (size_t)row * (size_t)(TOP_BEST + 2 * k);
     const float *logit = y + TOP_BEST, *word = logit + k, lse = y[TOP_LSE];
     if (!isfinite(lse)) return not_finite();
     if (forced >= 0) {
@@ -156,6 +187,7 @@ static fth_err list_row(search *s, int32_t row, int32_t forced) {
         s->word[s->n_words] = (int32_t)word[s->n_words];
         s->logp[s->n_words] = logit[s->n_words] - lse;
     }
+    s->all_listed = s->n_words < k;
     return FTH_OK;
 }
 
@@ -176,9 +208,7 @@ static fth_err row_logp(search *s, int32_t row) {
 
 /* All words of a row. */
 static fth_err whole_row(search *s, int32_t row, int32_t forced) {
-    for (int m = 0; m < s->n_steppers && !s->fetched; m++)
-        FTH_TRY(fth_stepper_logits(s->steppers[m], &s->logits[m]));
-    s->fetched = true;
+    FTH_TRY(fetch_logits(s));
     FTH_TRY(row_logp(s, row));
     s->listed = false;
     s->n_words = s->vocab;
@@ -227,7 +257,7 @@ static fth_err apply_rules(search *s, int32_t last) {
 /* Whether the `wanted` best that the rules leave are in the list: so many of it are as the device
  * saw them, and no word that is not in the list is better than any of it. */
 static bool list_suffices(const search *s, int32_t wanted) {
-    if (s->n_words < s->best.k) return true; /* these are all */
+    if (s->all_listed) return true;
     int32_t sure = 0;
     for (int32_t i = 0; i < s->n_words; i++)
         sure += s->logp[i] > -INFINITY && (s->word[i] != s->spec->unk || s->spec->unkpen == 0);
@@ -237,7 +267,7 @@ static bool list_suffices(const search *s, int32_t wanted) {
 /* The words that may follow live hypothesis l of a sentence, the `wanted` best among them. */
 static fth_err row_words(search *s, const sentence *x, live l, int32_t wanted) {
     const int32_t forced = forced_word(s, x, l.node);
-    if (s->best.k > 0) {
+    if (s->chosen) {
         FTH_TRY(list_row(s, l.row, forced));
         if (forced >= 0) return FTH_OK;
         FTH_TRY(apply_rules(s, l.node));
@@ -408,7 +438,9 @@ static fth_err start(search *s) {
             x->live[k] = (live){.node = root, .row = -1, .group = s->spec->sampling ? 0 : k};
     }
     for (int m = 0; m < s->n_steppers; m++)
-        FTH_TRY(fth_stepper_begin(s->steppers[m], b->n_sent, b->offsets, b->ids));
+        FTH_TRY(b->frames ? fth_stepper_begin_frames(s->steppers[m], b->n_sent, b->offsets,
+                                                     b->frames, b->masked)
+                          : fth_stepper_begin(s->steppers[m], b->n_sent, b->offsets, b->ids));
     return FTH_OK;
 }
 
@@ -427,8 +459,11 @@ static fth_err advance(search *s) {
     for (int m = 0; s->n_rows && m < s->n_steppers; m++)
         FTH_TRY(fth_stepper_step(s->steppers[m], s->rows, s->n_rows, NULL));
     s->fetched = false;
-    if (s->n_rows && fth_search_top(s->spec, s->n_steppers, s->vocab))
-        FTH_TRY(fth_stepper_best(s->steppers[0], &s->best));
+    s->chosen = s->n_rows && fth_search_top(s->spec, s->n_steppers, s->vocab);
+    for (int m = 0; s->chosen && m < s->n_steppers; m++) {
+        FTH_TRY(fth_stepper_best(s->steppers[m], &s->best[m]));
+        s->chosen = s->best[m].k > 0;
+    }
     return FTH_OK;
 }
 
@@ -459,14 +494,17 @@ static fth_err allocate(search *s) {
     const size_t most = 1 + (beam * 2 > FTH_TOP_MOST ? beam * 2 : FTH_TOP_MOST); /* of a row */
     s->logp = malloc(sizeof *s->logp * words);
     s->word = malloc(sizeof *s->word * FTH_TOP_MOST);
+    s->best = calloc((size_t)s->n_steppers, sizeof *s->best);
     s->each = malloc(sizeof *s->each * vocab * (size_t)s->n_steppers);
     s->each_row = calloc((size_t)s->n_steppers, sizeof *s->each_row);
     s->logits = calloc((size_t)s->n_steppers, sizeof *s->logits);
     s->candidates = malloc(sizeof *s->candidates * beam * most);
     s->met = malloc(sizeof *s->met * beam * most);
     s->scratch = malloc(sizeof *s->scratch * vocab);
+    if (s->n_steppers > 1) FTH_TRY(fth_mixed_list_init(&s->mixed, s->n_steppers));
     if (!out->count || !out->found || !s->sentences || !s->rows || !s->logp || !s->word ||
-        !s->each || !s->each_row || !s->logits || !s->candidates || !s->met || !s->scratch)
+        !s->best || !s->each || !s->each_row || !s->logits || !s->candidates || !s->met ||
+        !s->scratch)
         return no_memory();
     for (size_t i = 0; i < n; i++) {
         s->sentences[i].live = fth_arena_alloc(&out->arena, sizeof(live) * beam);
@@ -496,6 +534,8 @@ fth_err fth_search(fth_stepper *const *steppers, int n_steppers, int32_t vocab,
     free(s.rows);
     free(s.logp);
     free(s.word);
+    free(s.best);
+    fth_mixed_list_fini(&s.mixed);
     free(s.each);
     free(s.each_row);
     free(s.logits);

@@ -31,7 +31,9 @@ typedef struct fth_search_spec {
 /* The sources of a batch. */
 typedef struct fth_search_batch {
     int32_t n_sent;
-    const int32_t *offsets, *ids;  /* as fth_stepper_begin takes them */
+    const int32_t *offsets, *ids; /* as fth_stepper_begin takes them; or, ids NULL, rows of */
+    const float *frames;          /* frames, as fth_stepper_begin_frames */
+    const int32_t *masked;
     const int32_t *prefix_offsets; /* [n_sent + 1] forced first tokens, NULL: none */
     const int32_t *prefix_ids;
     const int32_t *constraint_offsets; /* [n_sent + 1] what each output must have (constraints.h),
@@ -59,12 +61,13 @@ typedef struct fth_search_result {
 } fth_search_result;
 
 /* Words of a row that the device should choose for such a search (fth_stepper_spec.top): twice the
- * beam, and as many more as the rules can strike out. 0 where all words are needed: samples,
- * several models, a bonus for the unknown word; or where that is more than a device chooses. */
+ * beam, and as many more as the rules can strike out; of several models as many as it can. 0 where
+ * all words are needed: samples, a bonus for the unknown word; or where that is more than a device
+ * chooses. */
 int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab);
 
 /* Searches with one model, or with the mean of the probabilities of several. Each stepper holds
- * beam * n_sent rows. Where its device has chosen too few words for a row, that row is looked at
+ * beam * n_sent rows, and all choose as many words. Where a device has chosen too few words for a row, that row is looked at
  * whole: what is found does not depend on it. */
 fth_err fth_search(fth_stepper *const *steppers, int n_steppers, int32_t vocab,
                    const fth_search_spec *spec, const fth_search_batch *batch,

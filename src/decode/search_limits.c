@@ -12,6 +12,7 @@ int32_t fth_search_max_len(const fth_search_spec *spec, int32_t source_length) {
 int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab) {
     const int32_t struck = 4; /* begin, pad, end, unknown word */
     const int32_t k = 2 * spec->beam + struck;
-    const bool all = spec->sampling || n_steppers > 1 || spec->unkpen < 0 || spec->constrained;
-    return all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB ? 0 : k;
+    const bool all = spec->sampling || spec->unkpen < 0 || spec->constrained;
+    if (all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB) return 0;
+    return n_steppers > 1 ? FTH_TOP_MOST : k; /* the longer the lists, the lower their bound */
 }

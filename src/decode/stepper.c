@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/frames.h"
 #include "graph/builder.h"
 
 struct fth_stepper {
@@ -39,7 +40,7 @@ static fth_err make_encode(fth_stepper *s, const fth_arenas *arenas, fth_encode_
     }
     fth_program_spec how = {.arenas = arenas, .frozen = true};
     int64_t src = s->spec.src_tokens, longest = s->model->config.max_positions;
-    how.capacity[FTH_ROWS_SRC] = src;
+    how.capacity[FTH_ROWS_SRC] = how.capacity[FTH_ROWS_INPUT] = src;
     how.capacity[FTH_ROWS_SRC_PAIRS] = src * (longest < src ? longest : src);
     return fth_program_new(s->device, &g->graph, &how, &s->encode);
 }
@@ -101,7 +102,7 @@ fth_err fth_stepper_new(const fth_model *model, fth_device *dev, const fth_arena
     s->model = model;
     s->device = dev;
     s->spec = *spec;
-    s->n_slots = spec->rows * spec->length;
+    s->n_slots = spec->slots > 0 ? spec->slots : spec->rows * spec->length;
     /* ref computes in double and shows what a choice among all words gives */
     s->k = dev->full == FTH_F32 ? spec->top : 0;
     s->numbers.update = (uint32_t)model->config.step;
@@ -111,8 +112,8 @@ fth_err fth_stepper_new(const fth_model *model, fth_device *dev, const fth_arena
     fth_err err = FTH_OK;
     if (model->config.arch == FTH_ENC)
         err = fth_fail(FTH_BAD_INPUT, "an enc model has no decoder and cannot generate");
-    else if (model->config.front != FTH_FRONT_TEXT)
-        err = fth_fail(FTH_BAD_INPUT, "a model of front %s does not read text",
+    else if (model->config.front == FTH_FRONT_IMAGE)
+        err = fth_fail(FTH_BAD_INPUT, "a model of front %s does not generate",
                        fth_front_name(model->config.front));
     if (err == FTH_OK && encdec) err = make_encode(s, arenas, &encode);
     if (err == FTH_OK) err = make_step(s, arenas, encdec ? encode.memory : NULL);
@@ -142,13 +143,27 @@ void fth_stepper_free(fth_stepper *s) {
 
 /* ---- running ---- */
 
-fth_err fth_stepper_begin(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
-                          const int32_t *ids) {
+static fth_err begin(fth_stepper *s, int32_t n_sent) {
     if (n_sent > s->spec.sentences)
         return fth_fail(FTH_FAILED, "%d sentences at once, the plan holds %d", n_sent,
                         s->spec.sentences);
     s->n_sent = n_sent;
     s->steps = s->n_rows = 0;
+    return FTH_OK;
+}
+
+fth_err fth_stepper_begin_frames(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
+                                 const float *frames, const int32_t *masked) {
+    FTH_TRY(begin(s, n_sent));
+    FTH_TRY(fth_batch_store_rows(&s->sources, FTH_SRC, n_sent, offsets, NULL, 0, NULL, 0));
+    FTH_TRY(fth_batch_store_numbers(&s->sources, n_sent, offsets,
+                                    FTH_FRAMES_OF_ROW * s->model->config.features, frames, masked));
+    return fth_program_run(s->encode, &s->sources.batch, &s->numbers);
+}
+
+fth_err fth_stepper_begin(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
+                          const int32_t *ids) {
+    FTH_TRY(begin(s, n_sent));
     if (!s->encode) return FTH_OK;
     FTH_TRY(fth_batch_store_fill(&s->sources, FTH_SRC, n_sent, offsets, ids, NULL,
                                  s->model->config.src_vocab));

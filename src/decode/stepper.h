@@ -18,7 +18,8 @@ typedef struct fth_stepper_spec {
     int32_t src_tokens; /* most of one batch */
     int32_t rows;       /* most live hypotheses */
     int32_t length;     /* most tokens of a hypothesis, the first symbol counted */
-    int32_t top;        /* words of a row that the device chooses, at most FTH_TOP_MOST; 0: none */
+    int32_t slots; /* cache rows; 0: as many as rows of that length take, which share nothing */
+    int32_t top;   /* words of a row that the device chooses, at most FTH_TOP_MOST; 0: none */
 } fth_stepper_spec;
 
 /* The model, its device and its parameters outlive the stepper. Parameters must not change
@@ -30,6 +31,10 @@ void fth_stepper_free(fth_stepper *s);
 /* Begins a batch of sources, sentences end to end (encdec; a dec model needs n_sent alone). */
 fth_err fth_stepper_begin(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
                           const int32_t *ids);
+
+/* The same of recordings: frames [rows, 4 features], masked [rows] (front/speech.c). */
+fth_err fth_stepper_begin_frames(fth_stepper *s, int32_t n_sent, const int32_t *offsets,
+                                 const float *frames, const int32_t *masked);
 
 /* One row of a step. Rows come ordered by sentence. */
 typedef struct fth_step_row {

@@ -123,8 +123,9 @@ fth_err fth_check(const fth_weighted *a, const fth_weighted *b, fth_check_result
     fth_err err = run(a, ca, &x, &rows);
     if (err == FTH_OK) err = run(b, ca, &y, &same);
     if (err == FTH_OK && (rows != same || m < n))
-        err = fth_fail(FTH_FAILED, "the check has %lld rows of %d numbers, and read back %lld of %d",
-                       (long long)rows, n, (long long)same, m);
+        err =
+            fth_fail(FTH_FAILED, "the check has %lld rows of %d numbers, and read back %lld of %d",
+                     (long long)rows, n, (long long)same, m);
     *result = (fth_check_result){.made = true};
     for (int64_t r = 0; err == FTH_OK && r < rows; r++)
         for (int32_t i = 0; i < n; i++) {

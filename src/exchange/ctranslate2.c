@@ -17,20 +17,24 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 #define NORM(theirs, ours)                                                                         \
-    {theirs "/gamma", {ours ".weight"}, false, 0}, {theirs "/beta", {ours ".bias"}, false, 0}
+    {theirs "/gamma", {ours ".weight"}, false, 0}, {                                               \
+        theirs "/beta", {ours ".bias"}, false, 0                                                   \
+    }
 #define SELF(s)                                                                                    \
     {s "/layer_*/self_attention/linear_0/@",                                                       \
      {s ".layers.*.self_attn.q_proj.@", s ".layers.*.self_attn.k_proj.@",                          \
       s ".layers.*.self_attn.v_proj.@"},                                                           \
-     false, 0},                                                                                    \
+     false,                                                                                        \
+     0},                                                                                           \
         {s "/layer_*/self_attention/linear_1/@", {s ".layers.*.self_attn.out_proj.@"}, false, 0},  \
         NORM(s "/layer_*/self_attention/layer_norm", s ".layers.*.self_attn_layer_norm")
 #define FFN(s)                                                                                     \
     {s "/layer_*/ffn/linear_0/@", {s ".layers.*.fc1.@"}, false, 0},                                \
         {s "/layer_*/ffn/linear_1/@", {s ".layers.*.fc2.@"}, false, 0},                            \
         NORM(s "/layer_*/ffn/layer_norm", s ".layers.*.final_layer_norm"),                         \
-        NORM(s "/layer_norm", s ".layer_norm"),                                                    \
-        {s "/position_encodings/encodings", {s ".embed_positions.weight"}, false, 0}
+        NORM(s "/layer_norm", s ".layer_norm"), {                                                  \
+        s "/position_encodings/encodings", {s ".embed_positions.weight"}, false, 0                 \
+    }
 
 static const fth_row rows[] = {
     SELF("encoder"),
@@ -207,8 +211,7 @@ static int32_t size_of(const fth_st_file *f, const char *name, int dimension) {
 static void config_of(const fth_ct2_file *file, double eps, fth_config *c) {
     const fth_st_file *f = &file->file;
     *c = fth_config_default();
-    snprintf(c->method, sizeof c->method,
-             setting(f, "encoder/pre_norm", 0) ? "preln" : "postln");
+    snprintf(c->method, sizeof c->method, setting(f, "encoder/pre_norm", 0) ? "preln" : "postln");
     c->encoder_layers = count_layers(f, "encoder");
     c->decoder_layers = count_layers(f, "decoder");
     c->heads = setting(f, "encoder/num_heads", 0);
@@ -236,10 +239,15 @@ static fth_err read_eps(const char *folder, double *eps) {
 }
 
 static fth_err read_model(const fth_ct2_file *file, double eps, fth_weighted *out) {
-    static const char *const settings[] = {
-        "*coder/num_heads",  "*coder/pre_norm", "*coder/activation", "*coder/scale_embeddings",
-        "*/embeddings_merge", "*/alignment_*",   "decoder/*alibi*",
-        "*/start_from_zero_embedding", NULL};
+    static const char *const settings[] = {"*coder/num_heads",
+                                           "*coder/pre_norm",
+                                           "*coder/activation",
+                                           "*coder/scale_embeddings",
+                                           "*/embeddings_merge",
+                                           "*/alignment_*",
+                                           "decoder/*alibi*",
+                                           "*/start_from_zero_embedding",
+                                           NULL};
     fth_config c;
     config_of(file, eps, &c);
     FTH_TRY(fth_model_init(&out->model, &c));

@@ -14,15 +14,30 @@
 
 /* state.json is no such file: checkpoints are never replaced. */
 int fth_is_export_file(const char *name) {
-    static const char *const names[] = {
-        "README.md",          "args.json",           "config.json",
-        "dict.src.txt",       "dict.tgt.txt",        "generation_config.json",
-        "model.bin",          "model.onnx",          "model.onnx.data",
-        "model.safetensors",  "shared_vocabulary.json", "source.spm",
-        "source_vocabulary.json", "target.spm",      "target_vocab.json",
-        "target_vocabulary.json", "tokenizer.model", "tokenizer.src.model",
-        "tokenizer.tgt.model", "tokenizer_config.json", "vocab.json",
-        "vocab.txt", "vocab-src.json", "vocab-tgt.json"};
+    static const char *const names[] = {"README.md",
+                                        "args.json",
+                                        "config.json",
+                                        "dict.src.txt",
+                                        "dict.tgt.txt",
+                                        "generation_config.json",
+                                        "model.bin",
+                                        "model.onnx",
+                                        "model.onnx.data",
+                                        "model.safetensors",
+                                        "shared_vocabulary.json",
+                                        "source.spm",
+                                        "source_vocabulary.json",
+                                        "target.spm",
+                                        "target_vocab.json",
+                                        "target_vocabulary.json",
+                                        "tokenizer.model",
+                                        "tokenizer.src.model",
+                                        "tokenizer.tgt.model",
+                                        "tokenizer_config.json",
+                                        "vocab.json",
+                                        "vocab.txt",
+                                        "vocab-src.json",
+                                        "vocab-tgt.json"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(name, names[i]) == 0) return 1;
     return 0;
@@ -131,8 +146,8 @@ static fth_err add_model(fth_str *s, const fth_weighted *w) {
     const fth_config *c = &w->model.config;
     const fth_method *m = w->model.method.method;
     char text[128];
-    FTH_TRY(fth_str_addf(s, "| method | %s: %s |\n| paper | %s |\n", m->title, m->equation,
-                         m->paper));
+    FTH_TRY(
+        fth_str_addf(s, "| method | %s: %s |\n| paper | %s |\n", m->title, m->equation, m->paper));
     if (c->arch == FTH_ENCDEC)
         snprintf(text, sizeof text, "encoder %d, decoder %d", c->encoder_layers, c->decoder_layers);
     else
@@ -141,8 +156,10 @@ static fth_err add_model(fth_str *s, const fth_weighted *w) {
     FTH_TRY(line(s, "layers", text));
     FTH_TRY(fth_str_addf(s, "| width, feed-forward, heads | %d, %d, %d |\n", c->d_model, c->ffn_dim,
                          c->heads));
-    FTH_TRY(fth_str_addf(s, "| parameters | %lld |\n", (long long)fth_params_count(&w->model.params)));
-    if (c->step > 0) FTH_TRY(fth_str_addf(s, "| updates of training | %lld |\n", (long long)c->step));
+    FTH_TRY(
+        fth_str_addf(s, "| parameters | %lld |\n", (long long)fth_params_count(&w->model.params)));
+    if (c->step > 0)
+        FTH_TRY(fth_str_addf(s, "| updates of training | %lld |\n", (long long)c->step));
     return FTH_OK;
 }
 
@@ -164,8 +181,8 @@ static fth_err add_training(fth_str *s, const char *folder) {
         err = line(s, "best score in validation", fth_shown_number(best).text);
     const json_t *valid = json_object_get(state, "valid_nll");
     if (err == FTH_OK && valid && fth_json_to_double(valid, &nll) == FTH_OK && isfinite(nll))
-        err = fth_str_addf(s, "| validation loss, nats a token | %s |\n",
-                           fth_shown_number(nll).text);
+        err =
+            fth_str_addf(s, "| validation loss, nats a token | %s |\n", fth_shown_number(nll).text);
     json_decref(state);
     free(path);
     return err;
@@ -174,19 +191,21 @@ static fth_err add_training(fth_str *s, const char *folder) {
 static fth_err card_text(const fth_export_job *job, const fth_weighted *source, fth_str *s) {
     const char *name = strrchr(job->spec->out, '/');
     name = name && name[1] ? name + 1 : job->spec->out;
-    FTH_TRY(fth_str_addf(s, "---\ntags:\n- fathom\n---\n# %s\n\nA Transformer trained with fathom, "
-                            "for %s.\n\n| | |\n| --- | --- |\n",
+    FTH_TRY(fth_str_addf(s,
+                         "---\ntags:\n- fathom\n---\n# %s\n\nA Transformer trained with fathom, "
+                         "for %s.\n\n| | |\n| --- | --- |\n",
                          name, job->format->title));
     FTH_TRY(add_model(s, source));
     FTH_TRY(add_training(s, job->spec->model));
     const char *method = source->model.config.method, *now = job->model->config.method;
     if (strcmp(method, now) != 0)
-        FTH_TRY(fth_str_addf(s, "\nThe weights were folded: this is plain %s with the outputs of "
-                                "the trained model.\n",
+        FTH_TRY(fth_str_addf(s,
+                             "\nThe weights were folded: this is plain %s with the outputs of "
+                             "the trained model.\n",
                              job->model->method.method->title));
-    FTH_TRY(fth_str_addf(s, "\nWritten by `fathom export MODEL --to %s` of fathom " FATHOM_VERSION
-                            ".\n",
-                         job->format->name));
+    FTH_TRY(fth_str_addf(
+        s, "\nWritten by `fathom export MODEL --to %s` of fathom " FATHOM_VERSION ".\n",
+        job->format->name));
     if (!job->format->example) return FTH_OK;
     return fth_str_addf(s, "\n```python\n%s```\n", job->format->example);
 }

@@ -34,11 +34,11 @@ typedef void fth_adjust(const fth_model *m, float *flat, bool out);
 
 typedef struct fth_format {
     const char *name, *title;
-    bool any_method;   /* it needs no fold */
-    bool int8;         /* it can store weights in 8 bits */
-    bool one_eps;      /* both stacks have one eps */
-    double eps;        /* the only one that it knows; 0: it can store it */
-    bool table;        /* positions are a table */
+    bool any_method; /* it needs no fold */
+    bool int8;       /* it can store weights in 8 bits */
+    bool one_eps;    /* both stacks have one eps */
+    double eps;      /* the only one that it knows; 0: it can store it */
+    bool table;      /* positions are a table */
     /* Why it cannot hold such a model, in words after its title; NULL: it can. The method is looked
      * at elsewhere: it is one that folds to fold's norm place. */
     const char *(*lacks)(const fth_model *m, fth_norm_place norm);
@@ -48,7 +48,7 @@ typedef struct fth_format {
     fth_err (*write)(const fth_export_job *job);
     /* Reads a folder: the check of an export, and import. */
     fth_err (*read)(const char *folder, fth_weighted *out);
-    bool imports; /* read is complete: a model can be made of it */
+    bool imports;        /* read is complete: a model can be made of it */
     const char *example; /* of the model card: Python that runs the model */
 } fth_format;
 

@@ -12,8 +12,7 @@
 
 /* ---- writing ---- */
 
-json_t *fth_hf_config(const fth_export_job *job, const char *architecture,
-                      const char *model_type) {
+json_t *fth_hf_config(const fth_export_job *job, const char *architecture, const char *model_type) {
     const fth_config *c = &job->model->config;
     return json_pack("{s:[s], s:s, s:s, s:i, s:i, s:i, s:b}", "architectures", architecture,
                      "model_type", model_type, "dtype",
@@ -45,9 +44,9 @@ const char *fth_hf_activation(const fth_config *c) {
 fth_err fth_hf_write_generation(const fth_export_job *job, int32_t start, int beam) {
     const fth_config *c = &job->model->config;
     const int32_t bos = c->arch == FTH_DEC ? c->eos : c->bos; /* a text begins after another */
-    json_t *g = json_pack("{s:i, s:i, s:i, s:i, s:i}", "bos_token_id", bos, "pad_token_id",
-                          c->pad, "eos_token_id", c->eos, "max_length", c->max_positions,
-                          "num_beams", beam);
+    json_t *g =
+        json_pack("{s:i, s:i, s:i, s:i, s:i}", "bos_token_id", bos, "pad_token_id", c->pad,
+                  "eos_token_id", c->eos, "max_length", c->max_positions, "num_beams", beam);
     if (g && start >= 0) json_object_set_new(g, "decoder_start_token_id", json_integer(start));
     return fth_json_save(g, job->folder, "generation_config.json");
 }
@@ -199,10 +198,10 @@ static int32_t given(const fth_hf_folder *h, const char *key, int32_t vocab) {
     return json_is_integer(value) && n >= 0 && n < vocab ? (int32_t)n : -1;
 }
 
-fth_err fth_hf_special(const fth_hf_folder *h, int32_t start, fth_config *c,
-                       fth_hf_words *words) {
+fth_err fth_hf_special(const fth_hf_folder *h, int32_t start, fth_config *c, fth_hf_words *words) {
     static const char *const unknown[] = {"<unk>", "[UNK]", "<|unk|>", NULL};
-    static const char *const first[] = {"<s>", "[CLS]", NULL}, *const last[] = {"</s>", "[SEP]", NULL};
+    static const char *const first[] = {"<s>", "[CLS]", NULL}, *const last[] = {"</s>", "[SEP]",
+                                                                                NULL};
     int32_t vocab = c->arch == FTH_DEC ? c->tgt_vocab : c->src_vocab;
     if (c->arch == FTH_ENCDEC && c->tgt_vocab < vocab) vocab = c->tgt_vocab;
     int32_t *const id[] = {&c->eos, &c->pad, &c->bos, &c->unk};
@@ -258,7 +257,8 @@ static fth_err read_weights(const char *path, const fth_config *c, const fth_row
 fth_err fth_hf_read(const fth_hf_folder *h, const fth_config *c, const fth_rows_in *in,
                     fth_adjust *adjust, fth_weighted *out) {
     fth_err err = fth_config_validate(c);
-    if (err != FTH_OK) return fth_fail_in(err == FTH_BAD_CONFIG ? FTH_BAD_INPUT : err, "%s", h->file);
+    if (err != FTH_OK)
+        return fth_fail_in(err == FTH_BAD_CONFIG ? FTH_BAD_INPUT : err, "%s", h->file);
     if (!fth_folder_has(h->path, "model.safetensors") &&
         fth_folder_has(h->path, "model.safetensors.index.json"))
         return fth_fail(FTH_BAD_INPUT,

@@ -34,7 +34,7 @@ typedef struct fth_hf_folder {
     const char *path;
     char file[512]; /* config.json of it, for messages */
     json_t *config;
-    json_t *vocab;  /* vocab.json, {piece: number}; NULL: none */
+    json_t *vocab; /* vocab.json, {piece: number}; NULL: none */
 } fth_hf_folder;
 
 fth_err fth_hf_open(fth_hf_folder *h, const char *path, const char *model_type);

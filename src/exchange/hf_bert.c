@@ -24,8 +24,9 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 #define NORM(theirs, ours)                                                                         \
-    {theirs ".@", {ours ".@"}, false, 0}, {theirs ".gamma", {ours ".weight"}, false, 0},           \
-        {theirs ".beta", {ours ".bias"}, false, 0}
+    {theirs ".@", {ours ".@"}, false, 0}, {theirs ".gamma", {ours ".weight"}, false, 0}, {         \
+        theirs ".beta", {ours ".bias"}, false, 0                                                   \
+    }
 #define LAYER "bert.encoder.layer.*."
 #define OURS  "encoder.layers.*."
 
@@ -41,8 +42,9 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
         {LAYER "attention.self.key.@", {OURS "self_attn.k_proj.@"}, false, 0},                     \
         {LAYER "attention.self.value.@", {OURS "self_attn.v_proj.@"}, false, 0},                   \
         {LAYER "attention.output.dense.@", {OURS "self_attn.out_proj.@"}, false, 0},               \
-        {LAYER "intermediate.dense.@", {OURS "fc1.@"}, false, 0},                                  \
-        {LAYER "output.dense.@", {OURS "fc2.@"}, false, 0}
+        {LAYER "intermediate.dense.@", {OURS "fc1.@"}, false, 0}, {                                \
+        LAYER "output.dense.@", {OURS "fc2.@"}, false, 0                                           \
+    }
 
 static const fth_row words_out[] = {
     BODY,
@@ -105,13 +107,13 @@ static json_t *labels_of(const fth_config *c) {
 static json_t *config_of(const fth_export_job *job) {
     const fth_config *c = &job->model->config;
     json_t *out = fth_hf_config(job, class_of(c), "bert");
-    json_t *own = json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f}", "vocab_size", c->src_vocab,
-        "hidden_size", c->d_model, "num_hidden_layers", c->encoder_layers, "num_attention_heads",
-        c->heads, "intermediate_size", c->ffn_dim, "max_position_embeddings", c->max_positions,
-        "type_vocab_size", 1, "hidden_act", fth_hf_activation(c), "layer_norm_eps",
-        c->layer_norm_eps, "hidden_dropout_prob", c->dropout, "attention_probs_dropout_prob",
-        c->attention_dropout);
+    json_t *own =
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f}", "vocab_size",
+                  c->src_vocab, "hidden_size", c->d_model, "num_hidden_layers", c->encoder_layers,
+                  "num_attention_heads", c->heads, "intermediate_size", c->ffn_dim,
+                  "max_position_embeddings", c->max_positions, "type_vocab_size", 1, "hidden_act",
+                  fth_hf_activation(c), "layer_norm_eps", c->layer_norm_eps, "hidden_dropout_prob",
+                  c->dropout, "attention_probs_dropout_prob", c->attention_dropout);
     if (own && c->head != FTH_HEAD_MASKED_TOKEN) json_object_set_new(own, "id2label", labels_of(c));
     if (own && c->head == FTH_HEAD_REGRESSION)
         json_object_set_new(own, "problem_type", json_string("regression"));
@@ -126,9 +128,8 @@ static fth_err write_weights(const fth_export_job *job) {
     fth_err err = fth_tensors_add(&more, "bert.embeddings.token_type_embeddings.weight", FTH_ST_F32,
                                   2, shape, NULL, &nothing);
     if (err == FTH_OK)
-        err = fth_write_tensors(job,
-                                c->head == FTH_HEAD_MASKED_TOKEN ? words_out : classes_out, &more,
-                                "model.safetensors");
+        err = fth_write_tensors(job, c->head == FTH_HEAD_MASKED_TOKEN ? words_out : classes_out,
+                                &more, "model.safetensors");
     fth_tensors_fini(&more);
     return err;
 }
@@ -223,8 +224,11 @@ static fth_err add_kind(const fth_hf_folder *h, fth_weighted *w) {
 
 static fth_err read_folder(const fth_hf_folder *h, fth_weighted *out) {
     static const char *const tied[] = {"*embeddings.token_type_embeddings.weight",
-                                       "*embeddings.position_ids", "cls.seq_relationship.*",
-                                       "bert.pooler.*", "cls.predictions.decoder.weight", NULL};
+                                       "*embeddings.position_ids",
+                                       "cls.seq_relationship.*",
+                                       "bert.pooler.*",
+                                       "cls.predictions.decoder.weight",
+                                       NULL};
     static const char *const untied[] = {"*embeddings.token_type_embeddings.weight",
                                          "*embeddings.position_ids", "cls.seq_relationship.*",
                                          "bert.pooler.*", NULL};

@@ -41,7 +41,8 @@ static json_t *config_of(const fth_export_job *job) {
         "max_position_embeddings", c->max_positions, "is_encoder_decoder", 1, "forced_eos_token_id",
         "dropout", c->dropout, "attention_dropout", c->attention_dropout, "activation_dropout",
         c->activation_dropout);
-    if (own) json_object_set_new(own, "tie_word_embeddings", json_boolean(c->share == FTH_SHARE_ALL));
+    if (own)
+        json_object_set_new(own, "tie_word_embeddings", json_boolean(c->share == FTH_SHARE_ALL));
     return fth_hf_join(out, own);
 }
 
@@ -70,8 +71,9 @@ static fth_err read_config(const fth_hf_folder *h, fth_config *c, fth_hf_words *
     FTH_TRY(fth_hf_expect(h, "scale_embedding", true, true, "embeddings are times sqrt(d)"));
     FTH_TRY(fth_hf_int(h, "pad_token_id", 1, &pad));
     if (pad != 1)
-        return fth_fail(FTH_BAD_INPUT, "%s: pad_token_id is %d: positions are counted from it, and "
-                                       "fathom's begin at 2, so it must be 1",
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s: pad_token_id is %d: positions are counted from it, and "
+                        "fathom's begin at 2, so it must be 1",
                         h->file, pad);
     FTH_TRY(fth_hf_bool(h, "tie_word_embeddings", false, &tied));
     FTH_TRY(fth_hf_int(h, "decoder_start_token_id", 2, &start));

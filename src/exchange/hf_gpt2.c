@@ -31,13 +31,12 @@ static const fth_row rows[] = {
 static json_t *config_of(const fth_export_job *job) {
     const fth_config *c = &job->model->config;
     json_t *out = fth_hf_config(job, "GPT2LMHeadModel", "gpt2");
-    json_t *own = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f}", "vocab_size",
-                            c->tgt_vocab, "n_embd", c->d_model, "n_layer", c->decoder_layers,
-                            "n_head", c->heads, "n_inner", c->ffn_dim, "n_positions",
-                            c->max_positions, "activation_function", fth_hf_activation(c),
-                            "layer_norm_epsilon", c->decoder_layer_norm_eps, "resid_pdrop",
-                            c->dropout, "embd_pdrop", c->dropout, "attn_pdrop",
-                            c->attention_dropout);
+    json_t *own = json_pack(
+        "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f}", "vocab_size", c->tgt_vocab,
+        "n_embd", c->d_model, "n_layer", c->decoder_layers, "n_head", c->heads, "n_inner",
+        c->ffn_dim, "n_positions", c->max_positions, "activation_function", fth_hf_activation(c),
+        "layer_norm_epsilon", c->decoder_layer_norm_eps, "resid_pdrop", c->dropout, "embd_pdrop",
+        c->dropout, "attn_pdrop", c->attention_dropout);
     return fth_hf_join(out, own);
 }
 

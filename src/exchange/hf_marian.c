@@ -52,8 +52,8 @@ static json_t *config_of(const fth_export_job *job) {
         "share_encoder_decoder_embeddings", c->share == FTH_SHARE_ALL, "max_position_embeddings",
         c->max_positions, "scale_embedding", 1, "static_position_embeddings", 1,
         "forced_eos_token_id", "normalize_before", 0, "normalize_embedding", 0,
-        "add_final_layer_norm", 0, "dropout", c->dropout, "attention_dropout",
-        c->attention_dropout, "activation_dropout", c->activation_dropout);
+        "add_final_layer_norm", 0, "dropout", c->dropout, "attention_dropout", c->attention_dropout,
+        "activation_dropout", c->activation_dropout);
     if (own) json_object_set_new(own, "decoder_start_token_id", json_integer(c->bos));
     return fth_hf_join(out, own);
 }

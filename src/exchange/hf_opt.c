@@ -50,8 +50,9 @@ static fth_err read_config(const fth_hf_folder *h, fth_config *c, fth_hf_words *
     FTH_TRY(fth_hf_int(h, "hidden_size", INT32_MIN, &c->d_model));
     FTH_TRY(fth_hf_int(h, "word_embed_proj_dim", c->d_model, &width));
     if (width != c->d_model)
-        return fth_fail(FTH_BAD_INPUT, "%s: word_embed_proj_dim is %d and hidden_size %d: words of "
-                                       "another width are not read",
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s: word_embed_proj_dim is %d and hidden_size %d: words of "
+                        "another width are not read",
                         h->file, width, c->d_model);
     FTH_TRY(fth_hf_int(h, "ffn_dim", INT32_MIN, &c->ffn_dim));
     FTH_TRY(fth_hf_int(h, "num_hidden_layers", INT32_MIN, &c->decoder_layers));

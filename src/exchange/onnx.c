@@ -23,10 +23,10 @@ typedef struct writing {
     const fth_graph *graph;
     fth_onnx_name *name; /* [n_values] of values that are there; "" else */
     double slots[FTH_STEP_SLOTS];
-    fth_onnx_name mask[2];   /* by fth_side: [batch, 1, 1, length], 0 or a large negative number */
-    fth_onnx_name future;    /* [T, T], the same for what a decoder must not see */
-    fth_onnx_name kept;      /* [batch, S, 1] 1 where a source word is no pad */
-    float *positions;        /* [max_positions, d] of the sinusoids */
+    fth_onnx_name mask[2]; /* by fth_side: [batch, 1, 1, length], 0 or a large negative number */
+    fth_onnx_name future;  /* [T, T], the same for what a decoder must not see */
+    fth_onnx_name kept;    /* [batch, S, 1] 1 where a source word is no pad */
+    float *positions;      /* [max_positions, d] of the sinusoids */
 } writing;
 
 static const char *const inputs[] = {"src", "tgt"};
@@ -154,11 +154,12 @@ static fth_onnx_name length_of(writing *w, int side) {
 
 static void make_masks(writing *w, int side) {
     const int64_t pad[] = {w->m->config.pad}, middle[] = {1, 2}, last[] = {2};
-    const fth_onnx_name is_pad = two(w, "Equal", inputs[side], fth_onnx_numbers(&w->g, pad, 1).text);
+    const fth_onnx_name is_pad =
+        two(w, "Equal", inputs[side], fth_onnx_numbers(&w->g, pad, 1).text);
     fth_onnx_int(&w->g, "to", 1);
     const fth_onnx_name one = fth_onnx_node(&w->g, "Cast", is_pad.text, NULL, NULL, NULL);
-    w->mask[side] = times(
-        w, two(w, "Unsqueeze", one.text, fth_onnx_numbers(&w->g, middle, 2).text).text, FAR);
+    w->mask[side] =
+        times(w, two(w, "Unsqueeze", one.text, fth_onnx_numbers(&w->g, middle, 2).text).text, FAR);
     if (side == FTH_SRC) {
         const fth_onnx_name kept = two(w, "Sub", fth_onnx_scalar(&w->g, 1).text, one.text);
         w->kept = two(w, "Unsqueeze", kept.text, fth_onnx_numbers(&w->g, last, 1).text);
@@ -180,12 +181,12 @@ static void make_masks(writing *w, int side) {
 
 static void embed(writing *w, const fth_op *op) {
     const int64_t zero[] = {0};
-    const fth_onnx_name row = two(w, "Gather", use(w, op->in[EMBED_TABLE]), inputs[op->u.embed.side]);
+    const fth_onnx_name row =
+        two(w, "Gather", use(w, op->in[EMBED_TABLE]), inputs[op->u.embed.side]);
     const fth_onnx_name words = times(w, row.text, (double)op->u.embed.scale);
-    const fth_onnx_name here =
-        fth_onnx_node(&w->g, "Slice", use(w, op->in[EMBED_POS]),
-                      fth_onnx_numbers(&w->g, zero, 1).text, length_of(w, op->u.embed.side).text,
-                      NULL);
+    const fth_onnx_name here = fth_onnx_node(&w->g, "Slice", use(w, op->in[EMBED_POS]),
+                                             fth_onnx_numbers(&w->g, zero, 1).text,
+                                             length_of(w, op->u.embed.side).text, NULL);
     give(w, op->out[EMBED_Y], two(w, "Add", words.text, here.text));
 }
 
@@ -211,7 +212,8 @@ static void attention(writing *w, const fth_op *op) {
     const fth_onnx_name q = heads_of(w, use(w, op->in[ATT_Q]), heads, false);
     const fth_onnx_name k = heads_of(w, use(w, op->in[ATT_K]), heads, true);
     const fth_onnx_name v = heads_of(w, use(w, op->in[ATT_V]), heads, false);
-    fth_onnx_name s = times(w, two(w, "MatMul", q.text, k.text).text, (double)op->u.attention.scale);
+    fth_onnx_name s =
+        times(w, two(w, "MatMul", q.text, k.text).text, (double)op->u.attention.scale);
     if (op->in[ATT_PREV]) s = two(w, "Add", s.text, use(w, op->in[ATT_PREV]));
     if (op->out[ATT_SCORES]) give(w, op->out[ATT_SCORES], s);
     s = times(w, s.text, 1 / (double)op->u.attention.divisor);
@@ -256,7 +258,8 @@ static void scale_shift(writing *w, const fth_op *op) {
 }
 
 static void head_scale(writing *w, const fth_op *op) {
-    const int64_t split[] = {0, 0, op->u.head_scale.heads, -1}, column[] = {-1, 1}, whole[] = {0, 0, -1};
+    const int64_t split[] = {0, 0, op->u.head_scale.heads, -1}, column[] = {-1, 1},
+                  whole[] = {0, 0, -1};
     const fth_onnx_name x = reshaped(w, use(w, op->in[HEADS_X]), split, 4);
     const fth_onnx_name gamma = reshaped(w, use(w, op->in[HEADS_GAMMA]), column, 2);
     give(w, op->out[HEADS_Y], reshaped(w, two(w, "Mul", x.text, gamma.text).text, whole, 3));
@@ -268,7 +271,8 @@ static void mix(writing *w, const fth_op *op) {
     fth_onnx_name sum = {""};
     for (int32_t k = 0; k + MIX_X0 < op->n_in; k++) {
         const int64_t at[] = {k};
-        const fth_onnx_name one = two(w, "Gather", weights.text, fth_onnx_numbers(&w->g, at, 1).text);
+        const fth_onnx_name one =
+            two(w, "Gather", weights.text, fth_onnx_numbers(&w->g, at, 1).text);
         const fth_onnx_name x = two(w, "Mul", use(w, op->in[MIX_X0 + k]), one.text);
         sum = k ? two(w, "Add", sum.text, x.text) : x;
     }
@@ -310,9 +314,7 @@ static void operation(writing *w, const fth_op *op) {
     case FTH_KIND_attention: attention(w, op); break;
     case FTH_KIND_join:
     case FTH_KIND_join_norm: join(w, op); break;
-    case FTH_KIND_norm:
-        give(w, op->out[JOIN_Y], normed(w, op, use(w, op->in[JOIN_X])));
-        break;
+    case FTH_KIND_norm: give(w, op->out[JOIN_Y], normed(w, op, use(w, op->in[JOIN_X]))); break;
     case FTH_KIND_activation:
         give(w, op->out[ACT_Y], activated(w, use(w, op->in[ACT_X]), op->u.linear.act));
         break;

@@ -15,8 +15,14 @@ enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_INPUT = 11, GRAPH
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_KIND = 4, NODE_ATTRIBUTE = 5 };
 enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_T = 5, ATTR_INTS = 8, ATTR_TYPE = 20 };
 enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_TENSOR = 4, TYPE_INTS = 7 };
-enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9, TENSOR_EXTERNAL = 13,
-       TENSOR_LOCATION = 14 };
+enum {
+    TENSOR_DIMS = 1,
+    TENSOR_TYPE = 2,
+    TENSOR_NAME = 8,
+    TENSOR_RAW = 9,
+    TENSOR_EXTERNAL = 13,
+    TENSOR_LOCATION = 14
+};
 enum { ONNX_FLOAT = 1, ONNX_INT64 = 7 };
 
 static const char data_name[] = "model.onnx.data";
@@ -177,9 +183,9 @@ static fth_err put_tensors(const fth_tensors *tensors, bool beside, fth_pb *out)
         tensor_head(&head, t, beside, offset);
         fth_pb_begin(out, GRAPH_TENSOR, head.text.length + (beside ? 0 : bytes_of(t)));
         if (out->err == FTH_OK) out->err = head.err;
-        if (out->err == FTH_OK) out->err = fth_str_add(&out->text, head.text.text, head.text.length);
-        if (out->err == FTH_OK && !beside)
-            out->err = fth_str_add(&out->text, t->data, bytes_of(t));
+        if (out->err == FTH_OK)
+            out->err = fth_str_add(&out->text, head.text.text, head.text.length);
+        if (out->err == FTH_OK && !beside) out->err = fth_str_add(&out->text, t->data, bytes_of(t));
         fth_str_clear(&head.text);
         offset += bytes_of(t);
     }

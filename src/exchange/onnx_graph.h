@@ -12,10 +12,10 @@ typedef struct fth_onnx_name {
 
 /* Zeroed: empty, may be freed. Errors are kept until fth_onnx_save. */
 typedef struct fth_onnx {
-    fth_pb nodes;      /* fields of the graph */
-    fth_pb spare;      /* attributes of the node at hand */
+    fth_pb nodes;       /* fields of the graph */
+    fth_pb spare;       /* attributes of the node at hand */
     fth_tensors stored; /* floats that the file holds, under their names */
-    int32_t made;      /* names given so far */
+    int32_t made;       /* names given so far */
     fth_err err;
 } fth_onnx;
 

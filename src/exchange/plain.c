@@ -112,10 +112,9 @@ static void level_stack(fth_weighted *w, fth_stack stack, double s) {
         const double factor = level_factor(&w->model, p, s);
         if (factor != 1) scale(w->flat + p->offset, fth_param_size(p), factor);
     }
-    fth_scale_param(&w->model, w->flat,
-                    stack == FTH_ENCODER ? "encoder.embed_tokens.weight"
-                                         : "decoder.embed_tokens.weight",
-                    s);
+    fth_scale_param(
+        &w->model, w->flat,
+        stack == FTH_ENCODER ? "encoder.embed_tokens.weight" : "decoder.embed_tokens.weight", s);
     if (fth_params_find(&w->model.params, "embed_tokens.weight") >= 0) { /* a stack alone, tied */
         fth_scale_param(&w->model, w->flat, "embed_tokens.weight", s);
         if (tied_logits(&w->model.config)) fth_scale_top(&w->model, w->flat, 1 / s);

@@ -77,7 +77,7 @@ static void compare(fth_tail *t, const struct stat *st, const fth_tail_reader *r
 }
 
 static fth_err read_new(fth_tail *t, int fd, const fth_tail_reader *reader, bool *changed) {
-    enum { PIECE = 1 << 18 };
+    enum { PIECE = 1 << 16 };
     char *piece = malloc(PIECE + 1);
     if (!piece) return fth_fail(FTH_NO_MEMORY, "no memory for a piece of %s", t->path);
     fth_err err = FTH_OK;

@@ -1,11 +1,13 @@
 /* wer.c: edit distance over words or characters, divided by the length of the references. */
 #include "metric/wer.h"
 
+#include <utf8proc.h>
+
 #include "text/unicode.h"
 #include "metric/words.h"
 
 typedef struct work {
-    fth_str lower;
+    fth_str lower, plain;
     fth_vocab vocab;
     fth_align align;
     fth_word_ids hyp, ref;
@@ -36,8 +38,43 @@ static fth_err jiwer_words(fth_vocab *v, fth_text t, fth_word_ids *out) {
     return FTH_OK;
 }
 
+static bool is_mark(uint32_t c) {
+    const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_SO;
+}
+
+/* Is there a character of a word at i? */
+static bool is_letter(fth_text t, size_t i) {
+    size_t n;
+    if (i >= t.length) return false;
+    const uint32_t c = fth_code_point(t.text + i, &n);
+    return !is_mark(c) && !fth_is_space(c);
+}
+
+/* The line with spaces for punctuation, single ones between words; apostrophes are one character. */
+static fth_err make_plain(fth_text line, fth_str *out) {
+    size_t n;
+    bool letter = false; /* before i */
+    fth_str spaced = {0};
+    fth_err err = FTH_OK;
+    for (size_t i = 0; i < line.length && err == FTH_OK; i += n) {
+        const uint32_t c = fth_code_point(line.text + i, &n);
+        const bool apostrophe = (c == '\'' || c == 0x2019) && letter && is_letter(line, i + n);
+        letter = is_letter(line, i);
+        err = fth_add_code_point(&spaced, apostrophe ? '\'' : is_mark(c) ? ' ' : c);
+    }
+    fth_str_clear(out);
+    if (err == FTH_OK) err = fth_add_joined(out, fth_str_view(&spaced));
+    fth_str_fini(&spaced);
+    return err;
+}
+
 static fth_err symbols_of(fth_text line, const fth_wer_options *o, work *w, fth_word_ids *out) {
-    if (o->lowercase) {
+    if (o->normalize) {
+        FTH_TRY(make_plain(line, &w->plain));
+        line = fth_str_view(&w->plain);
+    }
+    if (o->lowercase || o->normalize) {
         fth_str_clear(&w->lower);
         FTH_TRY(fth_add_lower(&w->lower, line));
         line = fth_str_view(&w->lower);
@@ -61,6 +98,7 @@ fth_err fth_wer_corpus(const fth_text_pairs *c, const fth_wer_options *o, fth_we
     out->score = ref_len ? (double)errors / (double)ref_len : (double)e->insertions;
 done:
     fth_str_fini(&w.lower);
+    fth_str_fini(&w.plain);
     fth_vocab_fini(&w.vocab);
     fth_align_fini(&w.align);
     fth_word_ids_fini(&w.hyp);
@@ -69,5 +107,9 @@ done:
 }
 
 fth_err fth_wer_signature(const fth_sig *sig, const fth_wer_options *o, fth_str *out) {
-    return fth_signature(sig, o->lowercase ? "case:lc" : "case:mixed", out);
+    return fth_signature(sig,
+                         o->normalize   ? "case:lc|norm:yes"
+                         : o->lowercase ? "case:lc"
+                                        : "case:mixed",
+                         out);
 }

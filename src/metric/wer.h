@@ -4,7 +4,10 @@
  *
  * over all lines. Words are what spaces separate; a run of two or more white space characters
  * counts as a space, a single other one (a tab) does not. Characters are code points, spaces
- * included, of the line without white space at both ends. */
+ * included, of the line without white space at both ends.
+ *
+ * Normalised, lines are compared as they are spoken: in lower case, and with spaces for punctuation
+ * and symbols (categories P and S of Unicode); an apostrophe between two other characters stays. */
 #ifndef FTH_METRIC_WER_H
 #define FTH_METRIC_WER_H
 
@@ -19,6 +22,7 @@
 typedef struct fth_wer_options {
     bool characters; /* the character error rate */
     bool lowercase;
+    bool normalize;
 } fth_wer_options;
 
 typedef struct fth_wer {

@@ -114,6 +114,13 @@ static void draw(const fth_param *p, uint64_t seed, float *out) {
     }
 }
 
+void fth_model_scale_init(fth_model *m, double scale) {
+    for (int32_t i = 0; i < m->params.n; i++) {
+        fth_param *p = &m->params.param[i];
+        if (p->layer >= 0 && fth_role_is_matrix(p->role)) p->init = fth_init_scaled(p->init, scale);
+    }
+}
+
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat) {
     const fth_params *all = &m->params;
     /* billions of draws; each parameter has its own stream, and who draws it touches its memory

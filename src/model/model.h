@@ -16,6 +16,10 @@ typedef struct fth_model {
 fth_err fth_model_init(fth_model *m, const fth_config *config);
 void fth_model_fini(fth_model *m);
 
+/* The initial values of the layers' matrices are drawn `scale` times as large: of embeddings, gains
+ * and biases not. Before fth_model_draw. */
+void fth_model_scale_init(fth_model *m, double scale);
+
 /* Draws fresh parameters into flat [params.size] (doc/mathematics.md#initial-values and the
  * method's own rules). */
 void fth_model_draw(const fth_model *m, uint64_t seed, float *flat);

@@ -83,7 +83,8 @@ static void add_histogram(fth_pb *summary, const char *tag, const double *x, siz
         squares += x[i] * x[i];
     }
     const double step = high > low ? (high - low) / BUCKETS : 1;
-    for (int b = 0; b < BUCKETS; b++) limit[b] = b + 1 < BUCKETS ? low + step * (b + 1) : low + step * BUCKETS;
+    for (int b = 0; b < BUCKETS; b++)
+        limit[b] = b + 1 < BUCKETS ? low + step * (b + 1) : low + step * BUCKETS;
     for (size_t i = 0; i < n; i++) {
         const int b = (int)((x[i] - low) / step);
         count[b < BUCKETS ? b : BUCKETS - 1]++;

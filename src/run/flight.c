@@ -69,6 +69,7 @@ fth_err fth_flight_open(fth_flight *f) {
     FTH_TRY(fth_run_size_check(s, f->device, &config));
     FTH_TRY(fth_model_init(&f->model, &config));
     FTH_TRY(fth_rates_set(&s->rates, &f->model, NULL));
+    fth_model_scale_init(&f->model, f->spec->init_scale);
     FTH_TRY(fth_packed_init(&f->packed, (int32_t)s->max_tokens));
     f->size =
         (fth_trainer_spec){.src_tokens = config.arch != FTH_DEC ? s->max_tokens : 0,

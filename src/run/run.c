@@ -79,7 +79,7 @@ fth_err fth_run(const fth_run_spec *spec, fth_device *device, fth_log *log,
     *result =
         (fth_run_result){.updates = r.state.update,
                          .best_nll = r.spec->best_by_score ? (double)NAN : r.state.best_score,
-                         .best_score = r.spec->best_by_score ? -r.state.best_score : (double)NAN,
+                         .best_score = r.spec->best_by_score ? fth_running_best(&r) : (double)NAN,
                          .final_nll = r.state.valid_nll,
                          .seconds = fth_running_wall(&r)};
     if (signal)

@@ -9,6 +9,7 @@
 #include "data/folder.h"
 #include "data/masking.h"
 #include "run/rates.h"
+#include "data/spec_augment.h"
 #include "run/scorer.h"
 #include "train/trainer.h"
 
@@ -34,6 +35,7 @@ typedef struct fth_run_spec {
     fth_config config;        /* vocabularies and special ids are set from the data */
     const char *restore_file; /* "" or a model folder whose weights the run starts from */
     const char *init_from;    /* "" or one of another task, of which it takes what fits */
+    double init_scale;        /* of the layers' initial values; 1: as the method has them */
     fth_recipe recipe;
     fth_rates rates; /* which parameters learn more slowly, or not at all */
     int64_t max_tokens, update_freq;
@@ -43,6 +45,8 @@ typedef struct fth_run_spec {
     int64_t block;               /* language model, masked or not: tokens of a block */
     double sampling_temperature; /* of directions; 0: that of the data set */
     fth_encoder_data encoder;
+    fth_spec_augment spec_augment; /* of recordings in training; zeroed: none */
+    int32_t conv_channels;         /* of a model that reads recordings */
     bool
         head_given; /* the configuration's head was asked for, and is not to be found by the data */
     bool tensorboard;    /* events for it beside log.jsonl */
@@ -69,11 +73,12 @@ int32_t fth_run_block(const fth_run_spec *spec, const fth_item_spec *item);
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid);
 
-/* What items of an encoder are made of. Zeroed: of no encoder, may be freed. It does not move once
+/* What items of an encoder, or recordings, are made of. Zeroed: of neither, may be freed. It does not move once
  * it is made. */
 typedef struct fth_run_items {
     fth_masking masking;
     fth_augment augment;
+    fth_spec_augment spec_augment;
     uint8_t *word_start;
     fth_item_spec train,
         valid; /* validation sees the same masks each time, and pictures as they are */

@@ -2,7 +2,9 @@
  * sentence. */
 #include "run/run.h"
 
+#include "data/frames.h"
 #include "run/run_encoder.h"
+#include "run/run_speech.h"
 
 fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const fth_dataset *data,
                        fth_config *c) {
@@ -16,7 +18,7 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
             spec->sampling_temperature, spec->data);
     if (c->arch != FTH_ENC && data->images)
         return fth_fail(FTH_USAGE, "%s: has pictures; use --arch enc", spec->data);
-    if (c->arch == FTH_ENCDEC && data->n_sides != 2)
+    if (c->arch == FTH_ENCDEC && data->n_sides != 2 && !data->frames)
         return fth_fail(FTH_BAD_INPUT,
                         "%s: has one side, --arch encdec needs source and target; use --arch dec",
                         spec->data);
@@ -31,6 +33,7 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
     c->pad = tgt->special.pad;
     c->eos = tgt->special.eos;
     c->unk = tgt->special.unk;
+    if (data->frames) FTH_TRY(fth_run_speech_config(spec, data, c));
     if (c->arch == FTH_ENC) FTH_TRY(fth_run_encoder_config(spec, data, c));
     const bool blocks = c->arch == FTH_DEC ||
                         (c->arch == FTH_ENC && !data->images && c->head == FTH_HEAD_MASKED_TOKEN);
@@ -68,6 +71,11 @@ int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
             const int64_t rows = (int64_t)sets[i]->side[s].longest + 1 + labelled;
             if (rows > most) most = rows;
         }
+    for (int i = 0; i < 2; i++) {
+        const fth_vectors *frames = sets[i] ? sets[i]->frames : NULL;
+        if (frames && fth_frame_rows(frames->longest) > most)
+            most = fth_frame_rows(frames->longest);
+    }
     if (most > spec->config.max_positions) most = spec->config.max_positions;
     return most < spec->max_tokens ? most : spec->max_tokens;
 }

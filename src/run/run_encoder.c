@@ -1,5 +1,6 @@
 /* run_encoder.c: front and head by the data set; masks, changes of pictures. */
 #include "run/run_encoder.h"
+#include "run/run_speech.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -83,6 +84,7 @@ fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const
                            const fth_dataset *data, const fth_config *c) {
     const fth_encoder_data *e = &spec->encoder;
     *items = (fth_run_items){0};
+    if (data->frames) fth_run_speech_items(items, spec);
     if (c->arch != FTH_ENC) return FTH_OK;
     items->train.encoder = true;
     items->train.seed = spec->recipe.seed;

@@ -40,6 +40,7 @@ static fth_err open_model(fth_running *r) {
     if (err == FTH_OK && said.length) fth_log_info(r->log, "%s", said.text);
     fth_str_fini(&said);
     FTH_TRY(err);
+    fth_model_scale_init(&r->model, r->spec->init_scale);
     FTH_TRY(fth_run_items_init(&r->items, r->spec, &r->folder, r->train, &r->model.config));
     return fth_run_batcher(r->spec, r->train, &r->items.train, &r->batcher);
 }

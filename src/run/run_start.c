@@ -39,8 +39,7 @@ static fth_err load_weights_of(fth_running *r, const char *folder) {
     return err;
 }
 
-/* RUN/start: what the pass has made of the initial values, which the seed alone does not give
- * again. */
+/* RUN/start: initial values that the seed alone does not give again. */
 static fth_err keep_start(const fth_running *r) {
     char *path = fth_strdup_printf("%s/start", r->spec->save_dir);
     if (!path) return fth_no_memory("a run");
@@ -93,8 +92,9 @@ static fth_err start_fresh(fth_running *r) {
         return load_weights_of(r, weights);
     }
     fth_err err = fth_trainer_draw(&r->trainer, r->spec->recipe.seed);
-    if (err == FTH_OK && fth_profile_wanted(&r->model)) err = profile(r);
-    return err;
+    if (err != FTH_OK) return err;
+    if (fth_profile_wanted(&r->model)) return profile(r);
+    return r->spec->init_scale == 1 ? FTH_OK : keep_start(r);
 }
 
 static fth_err resume(fth_running *r, const fth_checkpoint *c) {

@@ -6,9 +6,14 @@
 #include <math.h>
 #include <stdio.h>
 
+/* The best checkpoint has the least: of the nll, of an error rate, or of a score's negative. */
+static double sign(const fth_running *r) {
+    return r->spec->best_by_score && !fth_score_is_error(r->spec->score.kind) ? -1 : 1;
+}
+
 /* The best score as people know it. */
 double fth_running_best(const fth_running *r) {
-    return r->spec->best_by_score ? -r->state.best_score : r->state.best_score;
+    return sign(r) * r->state.best_score;
 }
 
 fth_err fth_running_validate(fth_running *r) {
@@ -25,7 +30,7 @@ fth_err fth_running_validate(fth_running *r) {
     if (r->scorer && fth_running_writes(r))
         FTH_TRY(fth_scorer_run(r->scorer, &r->model, r->device, &r->trainer.arenas, &score));
     FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &score, sizeof score));
-    const double measure = r->spec->best_by_score ? -score : eval.nll; /* less is better */
+    const double measure = r->spec->best_by_score ? sign(r) * score : eval.nll;
     r->state.valid_nll = eval.nll;
     r->best_nll = fmin(r->best_nll, eval.nll);
     const bool improved = !(measure >= r->state.best_score);

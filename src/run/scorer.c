@@ -9,12 +9,14 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "decode/generator.h"
+#include "metric/wer.h"
 #include "run/text_scores.h"
 
 struct fth_scorer {
     fth_scorer_spec spec;
     fth_tokenizer *src, *tgt; /* tgt may be src */
-    fth_text_lines sources;
+    fth_text_lines sources;   /* none where they are recordings: */
+    fth_dataset *recordings;
     fth_text_lines *refs; /* [n_refs] */
     const fth_text **ref; /* [n_refs] their lines */
     size_t n_refs, n;     /* n: sentences */
@@ -31,8 +33,12 @@ static fth_err no_memory(void) {
 }
 
 const char *fth_score_name(fth_score_kind kind) {
-    static const char *const names[] = {"none", "bleu", "chrf"};
+    static const char *const names[] = {"none", "bleu", "chrf", "wer", "cer"};
     return names[kind];
+}
+
+bool fth_score_is_error(fth_score_kind kind) {
+    return kind == FTH_SCORE_WER || kind == FTH_SCORE_CER;
 }
 
 /* ---- opening ---- */
@@ -53,7 +59,11 @@ static int64_t further_references(const fth_folder *f) {
 
 static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
     char part[32];
-    FTH_TRY(read_text(f, "src", &s->sources));
+    if (f->speech.rate)
+        FTH_TRY(fth_folder_split(f, FTH_VALID, &s->recordings));
+    else
+        FTH_TRY(read_text(f, "src", &s->sources));
+    s->n = s->recordings ? (size_t)s->recordings->sentences : s->sources.n;
     s->n_refs = 1 + (size_t)further_references(f);
     s->refs = calloc(s->n_refs, sizeof *s->refs);
     s->ref = calloc(s->n_refs, sizeof *s->ref);
@@ -61,9 +71,9 @@ static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
     for (size_t i = 0; i < s->n_refs; i++) {
         snprintf(part, sizeof part, i ? "ref%zu" : "tgt", i);
         FTH_TRY(read_text(f, part, &s->refs[i]));
-        if (s->refs[i].n != s->sources.n)
+        if (s->refs[i].n != s->n)
             return fth_fail(FTH_BAD_INPUT, "%s/valid.%s.txt: has %zu lines, the sources %zu",
-                            f->path, part, s->refs[i].n, s->sources.n);
+                            f->path, part, s->refs[i].n, s->n);
         s->ref[i] = s->refs[i].line;
     }
     return FTH_OK;
@@ -76,7 +86,8 @@ static size_t bounded(const fth_scorer *s, size_t n) {
 
 /* Moves the lines of a direction that are translated to those of the directions before. */
 static void keep_lines(fth_scorer *s, size_t from, size_t n) {
-    memmove(s->sources.line + s->n, s->sources.line + from, n * sizeof(fth_text));
+    if (!s->recordings)
+        memmove(s->sources.line + s->n, s->sources.line + from, n * sizeof(fth_text));
     for (size_t i = 0; i < s->n_refs; i++)
         memmove(s->refs[i].line + s->n, s->refs[i].line + from, n * sizeof(fth_text));
     s->n += n;
@@ -90,14 +101,16 @@ static fth_err choose_lines(fth_scorer *s, const fth_folder *f) {
     s->tags = calloc(s->n_parts, sizeof *s->tags);
     s->part = calloc(s->n_parts + 1, sizeof *s->part);
     if (!s->tags || !s->part) return no_memory();
+    const size_t lines = s->n;
     size_t from = 0;
+    s->n = 0;
     for (size_t k = 0; k < s->n_parts; k++) {
         const int32_t i = (int32_t)k;
         const size_t n =
-            f->languages.n ? (size_t)json_integer_value(json_array_get(counts, k)) : s->sources.n;
-        if (n > s->sources.n - from)
+            f->languages.n ? (size_t)json_integer_value(json_array_get(counts, k)) : lines;
+        if (n > lines - from)
             return fth_fail(FTH_BAD_INPUT, "%s/valid.src.txt: has %zu lines, fewer than its split",
-                            f->path, s->sources.n);
+                            f->path, lines);
         keep_lines(s, from, bounded(s, n));
         from += n;
         s->part[k + 1] = s->n;
@@ -113,7 +126,14 @@ static fth_err make_lines(fth_scorer *s) {
     s->outputs = calloc(s->n + 1, sizeof *s->outputs);
     s->hyp = calloc(s->n + 1, sizeof *s->hyp);
     if (!s->inputs || !s->outputs || !s->hyp) return no_memory();
-    for (size_t i = 0, k = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n && s->recordings; i++) {
+        const fth_vectors *v = s->recordings->frames;
+        const int64_t frames = fth_vectors_length(v, (int64_t)i);
+        if (frames < 0) return fth_vectors_damaged(v, (int64_t)i);
+        s->inputs[i] = (fth_input){
+            .frames = fth_vectors_at(v, (int64_t)i), .n_frames = frames, .number = (int64_t)i};
+    }
+    for (size_t i = 0, k = 0; i < s->n && !s->recordings; i++) {
         const fth_text *line = &s->sources.line[i];
         while (i >= s->part[k + 1]) k++;
         s->inputs[i] = (fth_input){.text = strndup(line->text, line->length),
@@ -125,7 +145,7 @@ static fth_err make_lines(fth_scorer *s) {
 }
 
 static fth_err open_scorer(fth_scorer *s, const fth_folder *f) {
-    if (f->n_sides != 2 || !f->has_split[FTH_VALID])
+    if ((f->n_sides != 2 && !f->speech.rate) || !f->has_split[FTH_VALID])
         return fth_fail(FTH_USAGE, "--validate-score %s: %s has no validation pairs to translate",
                         fth_score_name(s->spec.kind), f->path);
     FTH_TRY(fth_folder_tokenizer(f, FTH_SOURCE, &s->src));
@@ -160,6 +180,7 @@ void fth_scorer_free(fth_scorer *s) {
     free(s->tags);
     free(s->part);
     fth_text_lines_fini(&s->sources);
+    fth_dataset_free(s->recordings);
     if (s->tgt != s->src) fth_tokenizer_free(s->tgt);
     fth_tokenizer_free(s->src);
     free(s->inputs);
@@ -201,6 +222,20 @@ static fth_err translate(fth_scorer *s, const fth_model *model, fth_device *dev,
     return err;
 }
 
+static fth_err error_rate(const fth_text_pairs *pairs, bool characters, double *score) {
+    const fth_wer_options o = {.characters = characters};
+    fth_wer result;
+    FTH_TRY(fth_wer_corpus(pairs, &o, &result));
+    *score = 100 * result.score;
+    return FTH_OK;
+}
+
+static fth_err score_pairs(fth_score_kind kind, const fth_text_pairs *pairs, double *score) {
+    if (fth_score_is_error(kind)) return error_rate(pairs, kind == FTH_SCORE_CER, score);
+    return kind == FTH_SCORE_BLEU ? fth_text_bleu(pairs, FTH_TOK_13A, NULL, score)
+                                  : fth_text_chrf(pairs, score);
+}
+
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score) {
     FTH_TRY(translate(s, model, dev, arenas));
@@ -213,8 +248,7 @@ fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
         for (size_t i = 0; i < s->n_refs; i++) s->ref[i] = s->refs[i].line + first;
         const fth_text_pairs pairs = {
             .hyp = s->hyp + first, .ref = s->ref, .n = n, .n_refs = s->n_refs};
-        FTH_TRY(s->spec.kind == FTH_SCORE_BLEU ? fth_text_bleu(&pairs, FTH_TOK_13A, NULL, &one)
-                                               : fth_text_chrf(&pairs, &one));
+        FTH_TRY(score_pairs(s->spec.kind, &pairs, &one));
         sum += one;
         parts++;
     }

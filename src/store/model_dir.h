@@ -40,7 +40,7 @@ typedef struct fth_file_sum {
     fth_st_sum sum;
 } fth_file_sum;
 
-enum { FTH_MAX_FILE_SUMS = 8 };
+enum { FTH_MAX_FILE_SUMS = 12 };
 
 typedef struct fth_file_sums {
     size_t n;

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/str.h"
 
-enum { PACKED_BYTES = 1 << 17 };
+enum { PACKED_BYTES = 1 << 16 };
 
 typedef enum packing { PLAIN, GZIP, ZSTANDARD } packing;
 

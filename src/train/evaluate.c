@@ -61,6 +61,35 @@ static fth_err store_shifted(fth_batch_store *store, const fth_packed *p, int32_
     return err;
 }
 
+/* The same of recordings: their rows of frames move. */
+static fth_err store_frames(fth_batch_store *store, const fth_packed *p, int32_t shift) {
+    const size_t rows = (size_t)p->src_rows, width = (size_t)p->number_width;
+    float *numbers = shift ? malloc(sizeof *numbers * (rows * width + 1)) : p->numbers;
+    int32_t *masked = shift ? malloc(sizeof *masked * (rows + 1)) : p->masked;
+    int32_t *offsets = malloc(sizeof *offsets * ((size_t)p->n_sent + 1));
+    fth_err err = numbers && masked && offsets
+                      ? FTH_OK
+                      : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu rows", rows);
+    if (err == FTH_OK) offsets[0] = 0;
+    for (int32_t i = 0; i < p->n_sent && err == FTH_OK; i++) {
+        const int32_t from = p->src_offsets[(i + shift) % p->n_sent];
+        const int32_t n = p->src_offsets[(i + shift) % p->n_sent + 1] - from;
+        offsets[i + 1] = offsets[i] + n;
+        if (!shift) continue;
+        memcpy(numbers + (size_t)offsets[i] * width, p->numbers + (size_t)from * width,
+               sizeof *numbers * (size_t)n * width);
+        memcpy(masked + offsets[i], p->masked + from, sizeof *masked * (size_t)n);
+    }
+    if (err == FTH_OK)
+        err = fth_batch_store_rows(store, FTH_SRC, p->n_sent, offsets, NULL, 0, NULL, 0);
+    if (err == FTH_OK)
+        err = fth_batch_store_numbers(store, p->n_sent, offsets, p->number_width, numbers, masked);
+    if (shift) free(numbers);
+    if (shift) free(masked);
+    free(offsets);
+    return err;
+}
+
 /* An encoder's batch: rows of words or of numbers, and what is to be said of rows or of
  * sentences. */
 static fth_err store_encoder(fth_batch_store *store, const fth_packed *p, const fth_config *c) {
@@ -79,7 +108,9 @@ fth_err fth_store_packed(fth_batch_store *store, const fth_packed *p, const fth_
                          int32_t shift) {
     if (c->arch == FTH_ENC) return store_encoder(store, p, c);
     if (c->arch == FTH_ENCDEC) {
-        if (shift > 0)
+        if (p->number_width)
+            FTH_TRY(store_frames(store, p, shift));
+        else if (shift > 0)
             FTH_TRY(store_shifted(store, p, c->src_vocab, shift));
         else
             FTH_TRY(fth_batch_store_fill(store, FTH_SRC, p->n_sent, p->src_offsets, p->src, NULL,

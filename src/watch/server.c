@@ -274,6 +274,18 @@ static fth_err open_socket(fth_server *s, const fth_server_spec *spec, int *out)
     return FTH_OK;
 }
 
+/* listening -1: connections come by hand. */
+static fth_err start(fth_server *s, int listening) {
+    const unsigned by_port = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD;
+    s->daemon = MHD_start_daemon(
+        MHD_ALLOW_SUSPEND_RESUME | (listening < 0 ? (unsigned)MHD_USE_NO_LISTEN_SOCKET : by_port),
+        0, NULL, NULL, serve, s, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
+        MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, listening < 0 ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET,
+        listening, MHD_OPTION_END);
+    return s->daemon ? FTH_OK : fth_fail(FTH_FAILED, "the HTTP server cannot be started");
+}
+
 fth_err fth_server_new(const fth_server_spec *spec, fth_server **out) {
     fth_server *s = calloc(1, sizeof *s);
     int fd = -1;
@@ -281,16 +293,9 @@ fth_err fth_server_new(const fth_server_spec *spec, fth_server **out) {
     if (!s) return fth_fail(FTH_NO_MEMORY, "no memory for a server");
     pthread_mutex_init(&s->lock, NULL);
     fth_err err = copy_names(s, spec);
-    if (err == FTH_OK) err = open_socket(s, spec, &fd);
+    if (err == FTH_OK && !spec->by_hand) err = open_socket(s, spec, &fd);
     if (err == FTH_OK) err = fth_server_publish(s, "", 0, "{}", 2);
-    if (err == FTH_OK) {
-        s->daemon = MHD_start_daemon(
-            MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-            NULL, serve, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-            (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 60u,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
-        if (!s->daemon) err = fth_fail(FTH_FAILED, "the HTTP server cannot be started");
-    }
+    if (err == FTH_OK) err = start(s, fd);
     if (err != FTH_OK) {
         if (fd >= 0) close(fd);
         fth_server_free(s);
@@ -298,6 +303,19 @@ fth_err fth_server_new(const fth_server_spec *spec, fth_server **out) {
     }
     *out = s;
     return FTH_OK;
+}
+
+fth_err fth_server_take(fth_server *s, int fd) {
+    const struct sockaddr_in from = {.sin_family = AF_INET};
+    if (MHD_add_connection(s->daemon, fd, (const struct sockaddr *)&from, sizeof from) == MHD_YES)
+        return FTH_OK;
+    return fth_fail(FTH_FAILED, "a connection cannot be served: %s", strerror(errno));
+}
+
+int fth_server_run(fth_server *s) {
+    MHD_run(s->daemon);
+    return (int)MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+        ->num_connections;
 }
 
 void fth_server_free(fth_server *s) {

@@ -5,6 +5,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fth_train_state s;
     fth_file_sums sums;
-    fth_train_state_read(fuzz_file(data, size), &s, &sums);
+    char *options = NULL;
+    fth_train_state_read(fuzz_file(data, size), &s, &options, &sums);
+    free(options);
     return 0;
 }

@@ -1,9 +1,9 @@
-/* A SentencePiece model, and a line cut and put together by it. */
+/* A SentencePiece model or a tokenizer.json, and a line cut and put together by it. */
 #include "text/tokenizer.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char line[] = "a small t\xc3\xa9st of \xef\xac\x81ve words, 12";
+    static const char line[] = "a small t\xc3\xa9st of \xef\xac\x81ve words, 12  it's <mask>";
     fth_tokenizer *t = NULL;
     if (fth_tokenizer_parse(data, size, "model", &t) != FTH_OK) return 0;
     fth_ids ids = {0};

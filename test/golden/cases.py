@@ -199,6 +199,8 @@ def random_options(method, rng, step_zero):
         maybe("branch_lr", pick(["full", "alpha"]))
     elif method in ("b2t", "b2t-noln"):
         maybe("init_scale", pick(["auto", 0.5, 1.0]))
+        if method == "b2t":
+            maybe("skip_last", pick([True, False]))
         if method == "b2t-noln":
             maybe("final_ln", pick([True, False]))
     elif method == "admin":

@@ -92,6 +92,7 @@ def cases():
     yield ("realformer-mean-steps", make_config("dec", "realformer", {"mode": "mean"}, (3, 3)),
            smooth + steps("linear"))
     yield "b2t-noln-final-ln", make_config("encdec", "b2t-noln", {"final_ln": True}, (1, 2)), smooth
+    yield "b2t-skip-last", make_config("encdec", "b2t", {"skip_last": True}, (2, 2)), smooth
     yield "b2t-steps", make_config("enc", "b2t"), smooth + steps("linear", "1.0", "0.1", "3")
     yield "dlcl-post-steps", make_config("dec", "dlcl-post"), smooth + steps("constant", "0", "0.1")
     yield "dlcl-pre-steps", make_config("enc", "dlcl-pre"), smooth + steps("cosine", "0", "0.1")

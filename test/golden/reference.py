@@ -31,7 +31,7 @@ OPTION_DEFAULTS = {
     "dsinit": {"power": 0.5},
     "deepnorm": {"alpha_scale": 1.0, "beta_scale": 1.0, "alpha": None, "beta": None},
     "branchnorm": {"steps": 4000, "growth": "linear", "end": 1.0, "branch_lr": "full"},
-    "b2t": {"init_scale": None},
+    "b2t": {"init_scale": None, "skip_last": False},
     "b2t-noln": {"init_scale": None, "final_ln": False},
     "admin": {"mode": "profile"},
     "rezero": {"per_sublayer": False},
@@ -357,6 +357,8 @@ class Forward:
         if method == "branchnorm":
             return ln(x + self.alpha_t * g(x))
         if method == "b2t":
+            if kind == "ffn" and self.options["skip_last"]:
+                return layer_input + ln(x + g(x))
             return ln(layer_input + x + g(x)) if kind == "ffn" else ln(x + g(x))
         if method == "b2t-noln":
             if kind != "ffn":

@@ -20,6 +20,7 @@ toy_verbs() {
     cat << END
 corpus --pair en-de --out new/text --sentences 20 --valid 2 --test 2 --level simple
 prepare --train-src text/train.en --train-tgt text/train.de --tokenizer data/tokenizer.model --out new/data --threads 1
+prepare --train-src text/train.en --train-tgt text/train.de --vocab-size 60 --out new/trained --threads 1
 data check data
 data info data --json
 init --config run/checkpoints/last/config.json --out new/model

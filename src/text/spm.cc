@@ -1,6 +1,6 @@
-/* tokenizer.cc: the calls of SentencePiece, each behind a catch of everything; training runs in a
- * child process (base/apart.h), since the library may abort. */
-#include "text/tokenizer.h"
+/* spm.cc: the calls of SentencePiece, each behind a catch of everything; training runs in a child
+ * process (base/apart.h), since the library may abort. The only part of fathom that is C++. */
+#include "text/tokenizer_kind.h"
 
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
@@ -13,12 +13,12 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <vector>
 
 extern "C" {
 #include "base/apart.h"
-#include "base/file.h"
 #include "text/spm_check.h"
 }
 
@@ -29,16 +29,15 @@ void SetMinLogLevel(int level);
 }
 } // namespace sentencepiece
 
-struct fth_tokenizer {
+namespace {
+
+struct spm : fth_tokenizer {
     sentencepiece::SentencePieceProcessor processor;
-    fth_special_ids special;
     int32_t pieces; /* of the model itself */
     bool is_bpe;
     bool own_words; /* the lines are cut into words here, see encode_words */
     bool by_words;  /* words can be cut one by one, see cuts_by_words */
 };
-
-namespace {
 
 const char SPACE_MARK[] = "\xe2\x96\x81"; /* U+2581: SentencePiece writes a space so */
 const int SILENT = 4;                     /* above SentencePiece's levels 0 to 3 */
@@ -53,7 +52,11 @@ template <class Body> fth_err guarded(const char *what, Body body) {
         return body();
     } catch (const std::bad_alloc &) {
         return fth_fail(FTH_NO_MEMORY, "%s: no memory", what);
+    } catch (const std::system_error &e) { /* no thread can be started */
+        return fth_fail(FTH_FAILED, "%s: SentencePiece: %s", what, e.what());
     } catch (const std::exception &e) {
+        if (strstr(e.what(), "bad_alloc")) /* the library has caught one and thrown its own */
+            return fth_fail(FTH_NO_MEMORY, "%s: no memory", what);
         return fth_fail(FTH_BAD_INPUT, "%s: SentencePiece: %s", what, e.what());
     } catch (...) {
         return fth_fail(FTH_FAILED, "%s: SentencePiece failed", what);
@@ -158,7 +161,7 @@ fth_err check_symbols(const char *list) {
 fth_err check_spec(const fth_tokenizer_spec *spec) {
     bool fixed = is_type(spec, "word") || is_type(spec, "char");
     if (!fixed && !is_type(spec, "bpe") && !is_type(spec, "unigram"))
-        return fth_fail(FTH_USAGE, "model-type '%s' is none of bpe, unigram, word, char",
+        return fth_fail(FTH_USAGE, "model-type '%s' is none of bpe, byte-bpe, unigram, word, char",
                         spec->model_type);
     if (spec->vocab_size < 0 || (spec->vocab_size == 0 && !fixed))
         return fth_fail(FTH_USAGE, "vocab-size %d: a %s vocabulary needs a size above 0",
@@ -205,7 +208,7 @@ fth_err train(const fth_tokenizer_spec *spec, fth_text_next next, void *state, c
         return training_error(spec, reserved ? raw : reason(status));
     }
     fth_tokenizer *t = nullptr;
-    FTH_TRY(fth_tokenizer_parse(bytes.data(), bytes.size(), "trained tokenizer", &t));
+    FTH_TRY(fth_spm_parse(bytes.data(), bytes.size(), "trained tokenizer", &t));
     int32_t made = fth_tokenizer_size(t);
     fth_tokenizer_free(t);
     if (made < spec->vocab_size)
@@ -232,7 +235,7 @@ fth_err train_apart(void *state, char **model, size_t *size) {
 }
 
 /* Fills in what models from elsewhere may lack, and checks that the ids can be used. */
-fth_err find_special(fth_tokenizer *t, const char *name) {
+fth_err find_special(spm *t, const char *name) {
     const auto &p = t->processor;
     t->pieces = p.GetPieceSize();
     t->special = {p.bos_id(), p.pad_id(), p.eos_id(), p.unk_id()};
@@ -241,6 +244,7 @@ fth_err find_special(fth_tokenizer *t, const char *name) {
                         t->special.eos < 0 ? "end of sentence" : "unknown");
     if (t->special.bos < 0) t->special.bos = t->special.eos;
     if (t->special.pad < 0) t->special.pad = t->pieces;
+    t->size = t->special.pad == t->pieces ? t->pieces + 1 : t->pieces;
     return FTH_OK;
 }
 
@@ -248,7 +252,7 @@ fth_err find_special(fth_tokenizer *t, const char *name) {
  * piece reaches over a space: each merge happens inside of a word. (Unigram adds up the scores of
  * a whole line, and may round differently.) The bare mark of a space has to be a piece, or unknown
  * pieces of neighbouring words would be joined. */
-bool cuts_by_words(const fth_tokenizer &t, const fth_spm_facts &facts) {
+bool cuts_by_words(const spm &t, const fth_spm_facts &facts) {
     if (facts.type != FTH_SPM_BPE || !facts.by_words) return false;
     if (t.processor.PieceToId(SPACE_MARK) == t.special.unk) return false;
     for (int32_t id = 0; id < t.pieces; id++) {
@@ -264,7 +268,7 @@ fth_err parse(const void *data, size_t size, const char *name, fth_tokenizer **o
     fth_spm_facts facts;
     fth_err err = fth_spm_check(data, size, &facts);
     if (err != FTH_OK) return fth_fail_in(err, "%s", name);
-    auto t = std::make_unique<fth_tokenizer>();
+    auto t = std::make_unique<spm>();
     auto status = t->processor.LoadFromSerializedProto({static_cast<const char *>(data), size});
     if (!status.ok())
         return fth_fail(FTH_BAD_INPUT, "%s: damaged SentencePiece model: %s", name,
@@ -285,7 +289,7 @@ fth_err append(fth_ids *out, const std::vector<int> &ids) {
 
 /* Words between spaces. SentencePiece itself would join neighbouring unknown words into one, and
  * a perplexity per word needs one id for each. */
-fth_err encode_words(const fth_tokenizer *t, std::string_view text, fth_ids *out) {
+fth_err encode_words(const spm *t, std::string_view text, fth_ids *out) {
     std::vector<int> ids;
     std::string piece;
     const char *spaces = " \t";
@@ -305,7 +309,7 @@ size_t character_bytes(unsigned char first) {
 
 /* The characters of a piece, each an id; characters that are no piece stay unknown or become bytes,
  * as the piece itself shows. */
-std::vector<int> characters_of(const fth_tokenizer *t, int id) {
+std::vector<int> characters_of(const spm *t, int id) {
     const std::string &piece = t->processor.IdToPiece(id);
     std::vector<int> ids;
     if (id == t->special.unk || t->processor.IsByte(id) || t->processor.IsControl(id)) return {id};
@@ -320,14 +324,14 @@ std::vector<int> characters_of(const fth_tokenizer *t, int id) {
 }
 
 /* The piece that two neighbours make together; -1: none. */
-int merged(const fth_tokenizer *t, int a, int b) {
+int merged(const spm *t, int a, int b) {
     if (a == t->special.unk || b == t->special.unk) return -1;
     const int id = t->processor.PieceToId(t->processor.IdToPiece(a) + t->processor.IdToPiece(b));
     return id == t->special.unk ? -1 : id;
 }
 
 /* Merges until nothing is left to merge, or all that is left was dropped. */
-void merge_word(const fth_tokenizer *t, std::vector<int> *word, double p, fth_rng *rng) {
+void merge_word(const spm *t, std::vector<int> *word, double p, fth_rng *rng) {
     for (;;) {
         size_t best = 0;
         int made = -1;
@@ -344,8 +348,7 @@ void merge_word(const fth_tokenizer *t, std::vector<int> *word, double p, fth_rn
     }
 }
 
-fth_err encode_dropped(const fth_tokenizer *t, std::string_view text, double p, fth_rng *rng,
-                       fth_ids *out) {
+fth_err encode_dropped(const spm *t, std::string_view text, double p, fth_rng *rng, fth_ids *out) {
     std::vector<int> ids, word;
     if (!t->is_bpe)
         return fth_fail(FTH_USAGE, "BPE dropout needs a tokenizer of the model-type bpe");
@@ -366,7 +369,7 @@ fth_err encode_dropped(const fth_tokenizer *t, std::string_view text, double p, 
     return FTH_OK;
 }
 
-fth_err encode(const fth_tokenizer *t, std::string_view text, fth_ids *out) {
+fth_err encode(const spm *t, std::string_view text, fth_ids *out) {
     if (t->own_words) return encode_words(t, text, out);
     std::vector<int> ids;
     auto status = t->processor.Encode(text, &ids);
@@ -375,8 +378,7 @@ fth_err encode(const fth_tokenizer *t, std::string_view text, fth_ids *out) {
 }
 
 /* One word, without spaces. */
-fth_err encode_word(const fth_tokenizer *t, fth_word_cache *cache, std::string_view word,
-                    fth_ids *out) {
+fth_err encode_word(const spm *t, fth_word_cache *cache, std::string_view word, fth_ids *out) {
     if (word.size() > FTH_CACHED_BYTES) return encode(t, word, out);
     fth_cached_word *place = fth_word_cache_place(cache, word.data(), word.size());
     if (!fth_cached(place, word.data(), word.size())) {
@@ -391,8 +393,7 @@ fth_err encode_word(const fth_tokenizer *t, fth_word_cache *cache, std::string_v
     return FTH_OK;
 }
 
-fth_err encode_cached(const fth_tokenizer *t, fth_word_cache *cache, std::string_view text,
-                      fth_ids *out) {
+fth_err encode_cached(const spm *t, fth_word_cache *cache, std::string_view text, fth_ids *out) {
     /* a space mark in the text itself is a space to SentencePiece, but not here */
     if (!t->by_words || text.find(SPACE_MARK) != std::string_view::npos)
         return encode(t, text, out);
@@ -405,7 +406,7 @@ fth_err encode_cached(const fth_tokenizer *t, fth_word_cache *cache, std::string
     return FTH_OK;
 }
 
-fth_err add_pieces(const fth_tokenizer *t, std::string_view text, fth_str *out) {
+fth_err add_pieces(const spm *t, std::string_view text, fth_str *out) {
     std::vector<std::string> pieces;
     auto status = t->processor.Encode(text, &pieces);
     if (!status.ok()) return fth_fail(FTH_FAILED, "SentencePiece: %s", reason(status).c_str());
@@ -416,12 +417,9 @@ fth_err add_pieces(const fth_tokenizer *t, std::string_view text, fth_str *out) 
     return FTH_OK;
 }
 
-fth_err decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {
+fth_err decode(const spm *t, const int32_t *ids, size_t n, fth_str *out) {
     std::vector<int> kept;
     for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= fth_tokenizer_size(t))
-            return fth_fail(FTH_BAD_INPUT, "token id %d is not in [0, %d)", ids[i],
-                            fth_tokenizer_size(t));
         bool silent =
             ids[i] == t->special.bos || ids[i] == t->special.eos || ids[i] == t->special.pad;
         if (!silent) kept.push_back(ids[i]);
@@ -432,74 +430,64 @@ fth_err decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *ou
     return fth_str_add(out, text.data(), text.size());
 }
 
+const spm *of(const fth_tokenizer *t) {
+    return static_cast<const spm *>(t);
+}
+
+void free_spm(fth_tokenizer *t) {
+    delete static_cast<spm *>(t);
+}
+
+fth_err encode_guarded(const fth_tokenizer *t, fth_word_cache *cache, const char *text,
+                       size_t length, fth_ids *out) {
+    return guarded("tokenizer", [&] {
+        return cache ? encode_cached(of(t), cache, {text, length}, out)
+                     : encode(of(t), {text, length}, out);
+    });
+}
+
+fth_err encode_dropped_guarded(const fth_tokenizer *t, const char *text, size_t length, double p,
+                               fth_rng *rng, fth_ids *out) {
+    return guarded("tokenizer", [&] { return encode_dropped(of(t), {text, length}, p, rng, out); });
+}
+
+fth_err pieces_guarded(const fth_tokenizer *t, const char *text, size_t length, fth_str *out) {
+    return guarded("tokenizer", [&] { return add_pieces(of(t), {text, length}, out); });
+}
+
+fth_err decode_guarded(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {
+    return guarded("tokenizer", [&] { return decode(of(t), ids, n, out); });
+}
+
+const char *piece(const fth_tokenizer *t, int32_t id) {
+    if (id == of(t)->pieces) return "<pad>";
+    return of(t)->processor.IdToPiece(id).c_str();
+}
+
+int32_t find_id(const fth_tokenizer *t, const char *text) {
+    const auto &p = of(t)->processor;
+    int id = p.PieceToId(text);
+    if (id != t->special.unk) return id;
+    return p.IdToPiece(id) == text ? id : -1;
+}
+
+const fth_tokenizer_kind KIND = {
+    "model",        SPACE_MARK, free_spm, encode_guarded, encode_dropped_guarded,
+    decode_guarded, piece,      find_id,  pieces_guarded};
+
 } // namespace
 
 extern "C" {
 
-fth_err fth_tokenizer_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state,
-                            char **model, size_t *size) {
+fth_err fth_spm_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state, char **model,
+                      size_t *size) {
     training t = {spec, next, state};
     return fth_apart("the tokenizer's training by SentencePiece", train_apart, &t, model, size);
 }
 
-fth_err fth_tokenizer_parse(const void *data, size_t size, const char *name, fth_tokenizer **out) {
-    return guarded(name, [&] { return parse(data, size, name, out); });
-}
-
-fth_err fth_tokenizer_load(const char *path, fth_tokenizer **out) {
-    char *data = nullptr;
-    size_t size = 0;
-    FTH_TRY(fth_file_read(path, &data, &size));
-    fth_err err = fth_tokenizer_parse(data, size, path, out);
-    free(data);
-    return err;
-}
-
-void fth_tokenizer_free(fth_tokenizer *t) {
-    delete t;
-}
-
-int32_t fth_tokenizer_size(const fth_tokenizer *t) {
-    return t->special.pad == t->pieces ? t->pieces + 1 : t->pieces;
-}
-
-fth_special_ids fth_tokenizer_special(const fth_tokenizer *t) {
-    return t->special;
-}
-
-fth_err fth_tokenizer_encode(const fth_tokenizer *t, const char *text, size_t length,
-                             fth_ids *out) {
-    return guarded("tokenizer", [&] { return encode(t, {text, length}, out); });
-}
-
-fth_err fth_tokenizer_encode_dropped(const fth_tokenizer *t, const char *text, size_t length,
-                                     double p, fth_rng *rng, fth_ids *out) {
-    return guarded("tokenizer", [&] { return encode_dropped(t, {text, length}, p, rng, out); });
-}
-
-fth_err fth_tokenizer_encode_cached(const fth_tokenizer *t, fth_word_cache *cache, const char *text,
-                                    size_t length, fth_ids *out) {
-    return guarded("tokenizer", [&] { return encode_cached(t, cache, {text, length}, out); });
-}
-
-fth_err fth_tokenizer_pieces(const fth_tokenizer *t, const char *text, size_t length,
-                             fth_str *out) {
-    return guarded("tokenizer", [&] { return add_pieces(t, {text, length}, out); });
-}
-
-fth_err fth_tokenizer_decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {
-    return guarded("tokenizer", [&] { return decode(t, ids, n, out); });
-}
-
-const char *fth_tokenizer_piece(const fth_tokenizer *t, int32_t id) {
-    if (id == t->pieces && id == t->special.pad) return "<pad>";
-    if (id < 0 || id >= t->pieces) return "";
-    return t->processor.IdToPiece(id).c_str();
-}
-
-int32_t fth_tokenizer_id(const fth_tokenizer *t, const char *piece) {
-    int id = t->processor.PieceToId(piece);
-    if (id != t->special.unk) return id;
-    return t->processor.IdToPiece(id) == piece ? id : -1;
+fth_err fth_spm_parse(const void *data, size_t size, const char *name, fth_tokenizer **out) {
+    FTH_TRY(guarded(name, [&] { return parse(data, size, name, out); }));
+    (*out)->kind = &KIND;
+    return FTH_OK;
 }
 }
