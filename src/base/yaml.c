@@ -1,4 +1,5 @@
-/* yaml.c: walks libyaml's events; whatever is not a flat mapping is refused with its line. */
+/* yaml.c: walks libyaml's events; whatever is not a flat mapping, or a list of them where a list is
+ * asked for, is refused with its line. */
 #include "base/yaml.h"
 
 #include <stdint.h>
@@ -153,42 +154,81 @@ static fth_err new_entry(reader *r, fth_yaml_entry **first, fth_yaml_entry **ent
     return FTH_OK;
 }
 
-static fth_err read_document(reader *r, fth_yaml_entry **first) {
-    if (r->event.type == YAML_SCALAR_EVENT && scalar_is_null(r)) return advance(r);
-    if (r->event.type != YAML_MAPPING_START_EVENT)
-        return fth_fail(FTH_BAD_INPUT, "%s:%zu: must hold lines of the form \"key: value\"",
-                        r->name, event_line(r));
+/* The lines of the mapping at hand. */
+static fth_err read_mapping(reader *r, fth_yaml_entry **first) {
     for (;;) {
         fth_yaml_entry *entry;
         FTH_TRY(advance(r));
-        if (r->event.type == YAML_MAPPING_END_EVENT) return advance(r);
+        if (r->event.type == YAML_MAPPING_END_EVENT) return FTH_OK;
         FTH_TRY(new_entry(r, first, &entry));
         FTH_TRY(read_value(r, entry));
     }
 }
 
-static fth_err read_stream(reader *r, fth_yaml_entry **first) {
+static fth_err read_items(reader *r, fth_yaml_item **first) {
+    for (fth_yaml_item **end = first;; end = &(*end)->next) {
+        FTH_TRY(advance(r));
+        if (r->event.type == YAML_SEQUENCE_END_EVENT) return FTH_OK;
+        if (r->event.type != YAML_MAPPING_START_EVENT)
+            return fth_fail(
+                FTH_BAD_INPUT,
+                "%s:%zu: an item of the list must hold lines of the form \"key: value\"", r->name,
+                event_line(r));
+        *end = fth_arena_alloc(r->arena, sizeof **end);
+        if (!*end) return fth_no_memory(r->name);
+        **end = (fth_yaml_item){.line = event_line(r)};
+        FTH_TRY(read_mapping(r, &(*end)->first));
+    }
+}
+
+/* What a document may hold: a mapping, or a list of them. */
+typedef struct content {
+    fth_yaml_entry **mapping;
+    fth_yaml_item **list; /* NULL: a mapping is wanted */
+} content;
+
+static fth_err read_document(reader *r, const content *c) {
+    if (r->event.type == YAML_SCALAR_EVENT && scalar_is_null(r)) return advance(r);
+    if (r->event.type != (c->list ? YAML_SEQUENCE_START_EVENT : YAML_MAPPING_START_EVENT))
+        return fth_fail(FTH_BAD_INPUT, "%s:%zu: must hold %s of the form \"%skey: value\"", r->name,
+                        event_line(r), c->list ? "a list" : "lines", c->list ? "- " : "");
+    FTH_TRY(c->list ? read_items(r, c->list) : read_mapping(r, c->mapping));
+    return advance(r);
+}
+
+static fth_err read_stream(reader *r, const content *c) {
     FTH_TRY(advance(r)); /* the start of the stream */
     FTH_TRY(advance(r));
     if (r->event.type == YAML_STREAM_END_EVENT) return FTH_OK;
     FTH_TRY(advance(r)); /* after the start of the document */
-    FTH_TRY(read_document(r, first));
+    FTH_TRY(read_document(r, c));
     FTH_TRY(advance(r)); /* after its end */
     if (r->event.type == YAML_STREAM_END_EVENT) return FTH_OK;
     return fth_fail(FTH_BAD_INPUT, "%s:%zu: must hold one YAML document, not several", r->name,
                     event_line(r));
 }
 
-fth_err fth_yaml_read(const char *name, const char *text, size_t size, fth_arena *arena,
-                      fth_yaml_entry **first) {
+static fth_err read_text(const char *name, const char *text, size_t size, fth_arena *arena,
+                         const content *c) {
     reader r = {.name = name, .arena = arena};
-    *first = NULL;
     if (!yaml_parser_initialize(&r.parser)) return fth_no_memory(r.name);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, size);
-    fth_err err = read_stream(&r, first);
+    fth_err err = read_stream(&r, c);
     if (r.has_event) yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);
     return err;
+}
+
+fth_err fth_yaml_read(const char *name, const char *text, size_t size, fth_arena *arena,
+                      fth_yaml_entry **first) {
+    *first = NULL;
+    return read_text(name, text, size, arena, &(content){.mapping = first});
+}
+
+fth_err fth_yaml_read_list(const char *name, const char *text, size_t size, fth_arena *arena,
+                           fth_yaml_item **first) {
+    *first = NULL;
+    return read_text(name, text, size, arena, &(content){.list = first});
 }
 
 /* Plain words are left as they are, unless some reader of YAML takes them for something else. */

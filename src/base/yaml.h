@@ -1,4 +1,4 @@
-/* yaml.h: reads the YAML that configuration files use: one flat mapping.
+/* yaml.h: reads the YAML that configuration files use: one flat mapping, or a list of such.
  *
  * A value is a scalar, a list of scalars, or a mapping of scalars, which is handed over as a list
  * of "key=value". Everything else (deeper nesting, aliases, a second document, a key given twice)
@@ -26,6 +26,17 @@ typedef struct fth_yaml_entry {
  * order of the file, or NULL for a file without any; all memory is the arena's. */
 fth_err fth_yaml_read(const char *name, const char *text, size_t size, fth_arena *arena,
                       fth_yaml_entry **first);
+
+/* One flat mapping of a list of them. */
+typedef struct fth_yaml_item {
+    fth_yaml_entry *first; /* NULL: an empty mapping */
+    size_t line;           /* from 1 */
+    struct fth_yaml_item *next;
+} fth_yaml_item;
+
+/* The same for a list of flat mappings; NULL for a file without any. */
+fth_err fth_yaml_read_list(const char *name, const char *text, size_t size, fth_arena *arena,
+                           fth_yaml_item **first);
 
 /* Appends text as a YAML scalar that reads back as the same text: plain where that is safe,
  * double-quoted otherwise. text must be valid UTF-8. */

@@ -14,6 +14,7 @@
 #include "data/folder.h"
 #include "run/run.h"
 #include "train/evaluate.h"
+#include "train/evaluate_directions.h"
 #include "train/fits.h"
 #include "train/weights.h"
 
@@ -25,6 +26,8 @@
     X(I64, context_window, "0", FTH_MIN(0),                                                        \
       "tokens of a block that are only read, so that each prediction has at least so much "        \
       "context (dec models)")                                                                      \
+    X(CHOICE, by, "", FTH_CHOICES("direction"),                                                    \
+      "data of many languages: each direction, and their mean")                                    \
     X(BOOL, per_word, "false", FTH_ANY, "perplexity per word of the text instead of per token")    \
     X(BOOL, strict, "false", FTH_ANY, "a sentence that is too long is an error")                   \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object")                                       \
@@ -72,6 +75,14 @@ static fth_number json_text(double x) {
     return n;
 }
 
+static void warn_left_out(const work *w, const evaluate_options *o, const fth_eval *e) {
+    if (e->left_out)
+        fprintf(stderr,
+                "fathom: warning: %lld sentences were longer than --max-tokens %lld or the model's "
+                "max_positions %d and are left out\n",
+                (long long)e->left_out, (long long)o->max_tokens, w->model.config.max_positions);
+}
+
 static void print_result(const work *w, const evaluate_options *o, const fth_eval *e) {
     double nll = e->nll;
     int64_t units = e->tokens;
@@ -88,17 +99,59 @@ static void print_result(const work *w, const evaluate_options *o, const fth_eva
     else
         printf("%s: nll %.4f, ppl %.3f per %s over %lld\n", o->split, nll, exp(nll),
                o->per_word ? "word" : "token", (long long)units);
-    if (e->left_out)
-        fprintf(stderr,
-                "fathom: warning: %lld sentences were longer than --max-tokens %lld or the model's "
-                "max_positions %d and are left out\n",
-                (long long)e->left_out, (long long)o->max_tokens, w->model.config.max_positions);
+    warn_left_out(w, o, e);
+}
+
+static void print_directions(const work *w, const evaluate_options *o, const fth_eval *of,
+                             const fth_eval *mean) {
+    const char *end = "";
+    if (o->json)
+        printf("{\"split\": \"%s\", \"nll_loss\": %s, \"ppl\": %s, \"tokens\": %lld, "
+               "\"left_out\": %lld, \"directions\": {",
+               o->split, json_text(mean->nll).text, json_text(exp(mean->nll)).text,
+               (long long)mean->tokens, (long long)mean->left_out);
+    for (int32_t k = 0; k < w->data->n_directions; k++) {
+        if (!of[k].tokens) continue;
+        if (o->json)
+            printf("%s\"%s\": {\"nll_loss\": %s, \"ppl\": %s, \"tokens\": %lld}", end,
+                   fth_languages_name(&w->folder.languages, k).text, json_text(of[k].nll).text,
+                   json_text(exp(of[k].nll)).text, (long long)of[k].tokens);
+        else
+            printf("%-11s nll %.4f, ppl %.3f per token over %lld\n",
+                   fth_languages_name(&w->folder.languages, k).text, of[k].nll, exp(of[k].nll),
+                   (long long)of[k].tokens);
+        end = ", ";
+    }
+    if (o->json)
+        printf("}}\n");
+    else
+        printf("%-11s nll %.4f, ppl %.3f over %lld\n", "mean", mean->nll, exp(mean->nll),
+               (long long)mean->tokens);
+}
+
+static fth_err evaluate_directions(work *w, const evaluate_options *o, const fth_eval_spec *spec) {
+    fth_eval mean, *of = calloc((size_t)w->data->n_directions, sizeof *of);
+    if (!of) return fth_fail(FTH_NO_MEMORY, "no memory to evaluate directions");
+    fth_err err = fth_evaluate_directions(&w->evaluator, w->data, spec, of, &mean);
+    if (err == FTH_OK) print_directions(w, o, of, &mean);
+    if (err == FTH_OK) warn_left_out(w, o, &mean);
+    free(of);
+    return err;
+}
+
+static fth_err check_directions(const work *w, const evaluate_options *o,
+                                const fth_option_group *groups, size_t n) {
+    static const char *const words[] = {"per_word", NULL};
+    if (!o->by[0]) return FTH_OK;
+    if (!w->data->n_directions)
+        return fth_fail(FTH_USAGE, "--by direction: %s has one pair of languages", w->folder.path);
+    return fth_refuse_options(groups, n, words, "cannot be given with --by direction");
 }
 
 /* Options of the other way to evaluate. */
 static fth_err check_way(const fth_option_group *groups, size_t n, bool choices, int positionals) {
     static const char *const of_data[] = {
-        "split", "tokens_per_sample", "context_window", "per_word", "strict", NULL};
+        "split", "tokens_per_sample", "context_window", "by", "per_word", "strict", NULL};
     if (choices && positionals > 1)
         return fth_fail(FTH_USAGE, "--choices: is in the place of a data set; give one of them");
     if (choices)
@@ -136,6 +189,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
     FTH_TRY(fth_folder_split(&w->folder, split_of(o->split), &w->data));
     FTH_TRY(fth_fits(&w->model.config, folder, &w->folder, w->data));
     FTH_TRY(check_blocks(&w->model.config, o, groups, n));
+    FTH_TRY(check_directions(w, o, groups, n));
     FTH_TRY(open_device(w, folder, o, d));
     const fth_run_spec run = {
         .data = data,
@@ -151,6 +205,7 @@ static fth_err evaluate(work *w, const char *folder, const char *data, const eva
                           .context_window = lm ? (int32_t)o->context_window : 0,
                           .item = w->model.config.arch == FTH_ENC ? &w->items.valid : NULL,
                           .strict = o->strict};
+    if (o->by[0]) return evaluate_directions(w, o, &spec);
     fth_eval result;
     FTH_TRY(fth_evaluate(&w->evaluator, w->data, &spec, &result));
     print_result(w, o, &result);

@@ -14,6 +14,7 @@
 #include "cli/device_options.h"
 #include "cli/generate_input.h"
 #include "cli/generate_recordings.h"
+#include "cli/language_tags.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "decode/align.h"
@@ -25,6 +26,10 @@
       "a line of text for each output; of a model that reads recordings: a file name, or a "       \
       "manifest (doc/speech.md); -: standard input")                                               \
     X(STR, output, "-", FTH_SHOWN_AS("FILE"), "where the output goes; -: standard output")         \
+    X(STR, target_language, "", FTH_SHOWN_AS("CODE"),                                              \
+      "models of many languages: into which, as de")                                               \
+    X(STR, source_language, "", FTH_SHOWN_AS("CODE"),                                              \
+      "those with tags of the source too: out of which")                                           \
     X(STR, prefix, "", FTH_SHOWN_AS("FILE"), "lines with the forced beginning of each output")     \
     X(STR, constraints, "", FTH_SHOWN_AS("FILE"),                                                  \
       "lines with phrases that each output must have, in their order, with tabs between")          \
@@ -75,6 +80,7 @@ typedef struct work {
     fth_tokenizer *src, *tgt; /* src may be tgt */
     fth_generator *generator;
     fth_aligner *aligner; /* NULL: not asked for */
+    fth_ids tags;         /* before each source; empty: none */
     fth_str text;         /* of one hypothesis */
     FILE *out;
     fth_log log;
@@ -223,6 +229,7 @@ static fth_err generate_all(work *w, fth_generate_input *in) {
     for (;;) {
         FTH_TRY(fth_generate_input_next(in, most, &w->log));
         if (in->n == 0) return FTH_OK;
+        for (int64_t i = 0; i < in->n; i++) in->lines[i].tags = &w->tags;
         FTH_TRY(fth_generate(w->generator, in->lines, in->n, print_output, w));
         if (fflush(w->out) != 0)
             return fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
@@ -426,6 +433,8 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
     FTH_TRY(check_length(w));
     FTH_TRY(check_recordings(w));
     FTH_TRY(load_tokenizers(w, parsed->positionals[0]));
+    FTH_TRY(fth_language_tags(parsed->positionals[0], w->src, w->o->source_language,
+                              w->o->target_language, &w->tags));
     fth_generator_model models[MAX_MODELS];
     for (int i = 0; i < w->n_models; i++)
         models[i] = (fth_generator_model){parsed->positionals[i], &w->model[i], &w->arenas[i]};
@@ -464,6 +473,7 @@ static void work_fini(work *w) {
     fth_device_close(w->device);
     if (w->src != w->tgt) fth_tokenizer_free(w->src);
     fth_tokenizer_free(w->tgt);
+    fth_ids_fini(&w->tags);
     fth_str_fini(&w->text);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/verb.h"
 #include "data/describe.h"
 #include "data/prepare_images.h"
+#include "data/prepare_pairs.h"
 
 #define TEXT_OPTIONS(X)                                                                            \
     X(LIST, train_src, "", FTH_SHOWN_AS("FILE"), "source of the training pairs")                   \
@@ -38,6 +39,15 @@
     X(STR, json_references, "references", FTH_SHOWN_AS("KEY"),                                     \
       "JSON lines: the key of a list of further references, if there is one")
 FTH_OPTIONS(text_options, "text (plain, .gz or .zst; - is standard input)", TEXT_OPTIONS)
+
+#define LANGUAGE_OPTIONS(X)                                                                        \
+    X(STR, pairs, "", FTH_SHOWN_AS("FILE"),                                                        \
+      "the files of many directions (doc/languages.md); one vocabulary serves all")                \
+    X(F64, sampling_temperature, "5", FTH_RANGE(1, 1e6),                                           \
+      "how evenly languages come, in the vocabulary and in training: 1 as they are, more: evener") \
+    X(CHOICE, language_tags, "target", FTH_CHOICES("target|source-target"),                        \
+      "before each source: __de__ for a target de, or __en__ __de__")
+FTH_OPTIONS(language_options, "many languages", LANGUAGE_OPTIONS)
 
 #define TABLE_OPTIONS(X)                                                                           \
     X(STR, columns, "", FTH_SHOWN_AS("text=C,label=C"),                                            \
@@ -103,7 +113,7 @@ FTH_OPTIONS(vocabulary_options, "tokenizer", VOCABULARY_OPTIONS)
     X(I64, threads, "", FTH_MIN(1), "threads that cut text; default: one for each core")
 FTH_OPTIONS(prepare_options, "data set", PREPARE_OPTIONS)
 
-enum { TEXT, TABLES, PICTURES, RECORDINGS, VOCABULARY, DATA_SET, N_GROUPS };
+enum { TEXT, LANGUAGES, TABLES, PICTURES, RECORDINGS, VOCABULARY, DATA_SET, N_GROUPS };
 
 /* The lists of a split, as the options have them. */
 typedef struct split_lists {
@@ -376,6 +386,44 @@ static fth_err prepare_pictures(const image_options *o, const table_options *tab
     return err;
 }
 
+/* The symbols of the user, and a tag for each language. */
+static fth_err add_tags(const char *symbols, const fth_languages *l, fth_arena *arena,
+                        const char **out) {
+    fth_str all = {0};
+    fth_err err = fth_str_addf(&all, "%s%s", symbols, symbols[0] ? "," : "");
+    if (err == FTH_OK) err = fth_languages_pieces(l, &all);
+    if (err == FTH_OK && !(*out = fth_arena_strdup(arena, all.text)))
+        err = fth_fail(FTH_NO_MEMORY, "no memory for the tags of languages");
+    fth_str_fini(&all);
+    return err;
+}
+
+/* Options that another kind of text has in the place of --pairs. */
+static fth_err check_pairs_options(const fth_option_group *groups) {
+    for (size_t i = 0; i < groups[TEXT].count; i++) {
+        const char *const name[] = {groups[TEXT].table[i].field, NULL};
+        FTH_TRY(fth_refuse_options(groups, N_GROUPS, name, "cannot be given with --pairs"));
+    }
+    static const char *const others[] = {"columns",     "separate",   "train_audio",
+                                         "valid_audio", "test_audio", NULL};
+    return fth_refuse_options(groups, N_GROUPS, others, "cannot be given with --pairs");
+}
+
+static fth_err describe_pairs(const language_options *o, const fth_option_group *groups,
+                              fth_pairs *pairs, fth_prepare *p, fth_arena *arena) {
+    static const char *const of_pairs[] = {"sampling_temperature", "language_tags", NULL};
+    if (!o->pairs[0]) return fth_refuse_options(groups, N_GROUPS, of_pairs, "needs --pairs");
+    FTH_TRY(fth_pairs_read(o->pairs, pairs));
+    pairs->languages.temperature = o->sampling_temperature;
+    pairs->languages.tags =
+        strcmp(o->language_tags, "target") == 0 ? FTH_TAGS_TARGET : FTH_TAGS_SOURCE_TARGET;
+    p->pairs = pairs;
+    FTH_TRY(fth_pairs_texts(pairs, arena, p->text));
+    fth_pairs_warn_missing(pairs, p->log);
+    return add_tags(p->tokenizer.user_symbols, &pairs->languages, arena,
+                    &p->tokenizer.user_symbols);
+}
+
 static fth_err show_result(const char *out, fth_log *log) {
     fth_folder folder;
     fth_str text = {0};
@@ -388,10 +436,10 @@ static fth_err show_result(const char *out, fth_log *log) {
     return err;
 }
 
-static fth_err run(const text_options *text, const table_options *table,
-                   const image_options *images, const fth_recording_options *recordings,
-                   const vocabulary_options *vocabulary, const prepare_options *o,
-                   const fth_option_group *groups, fth_arena *arena) {
+static fth_err run(const text_options *text, const language_options *languages,
+                   const table_options *table, const image_options *images,
+                   const fth_recording_options *recordings, const vocabulary_options *vocabulary,
+                   const prepare_options *o, const fth_option_group *groups, fth_arena *arena) {
     fth_log log;
     fth_log_init(&log, stderr, false);
     fth_prepare p = {.out = o->out,
@@ -413,8 +461,10 @@ static fth_err run(const text_options *text, const table_options *table,
         FTH_TRY(prepare_pictures(images, table, o, groups, &log));
         return show_result(o->out, &log);
     }
+    if (languages->pairs[0]) FTH_TRY(check_pairs_options(groups));
     FTH_TRY(describe_text(text, &p, arena));
     FTH_TRY(describe_vocabulary(vocabulary, groups, &p, arena));
+    fth_pairs pairs = {0};
     fth_prepare_audio audio;
     fth_text_file manifests[FTH_N_SPLITS];
     if (fth_has_recordings(recordings))
@@ -423,21 +473,25 @@ static fth_err run(const text_options *text, const table_options *table,
     else
         FTH_TRY(fth_recordings_refuse(groups, N_GROUPS));
     fth_err err = describe_tables(table, groups, &columns, &p);
+    if (err == FTH_OK) err = describe_pairs(languages, groups, &pairs, &p, arena);
     p.about = options_json(groups, N_GROUPS);
     if (err == FTH_OK) err = fth_prepare_run(&p);
     fth_label_set_fini(&p.labels);
     json_decref(p.about);
+    fth_pairs_fini(&pairs);
     return err ? err : show_result(o->out, &log);
 }
 
 fth_err fth_verb_prepare(int argc, char **argv) {
     text_options text;
+    language_options languages;
     table_options table;
     image_options images;
     fth_recording_options recordings;
     vocabulary_options vocabulary;
     prepare_options options;
     fth_option_group groups[N_GROUPS] = {text_options_group(&text),
+                                         language_options_group(&languages),
                                          table_options_group(&table),
                                          image_options_group(&images),
                                          fth_recording_options_group(&recordings),
@@ -453,8 +507,8 @@ fth_err fth_verb_prepare(int argc, char **argv) {
     bool done;
     fth_err err = fth_verb_options(&usage, groups, N_GROUPS, argc, argv, &parsed, &done);
     if (err == FTH_OK && !done)
-        err =
-            run(&text, &table, &images, &recordings, &vocabulary, &options, groups, &parsed.arena);
+        err = run(&text, &languages, &table, &images, &recordings, &vocabulary, &options, groups,
+                  &parsed.arena);
     fth_parsed_fini(&parsed);
     return err;
 }

@@ -39,8 +39,9 @@
 FTH_OPTIONS(score_options, "score (text: plain, .gz or .zst)", SCORE_OPTIONS)
 
 #define BLEU_OPTIONS(X)                                                                            \
-    X(CHOICE, tokenize, "13a", FTH_CHOICES("13a|intl|char|none|zh"),                               \
-      "how bleu cuts text into tokens")                                                            \
+    X(CHOICE, tokenize, "13a", FTH_CHOICES("13a|intl|char|none|zh|spm"),                           \
+      "how bleu cuts text into tokens; spm: pieces, which makes spBLEU")                           \
+    X(STR, spm_model, "", FTH_SHOWN_AS("FILE"), "the SentencePiece model of --tokenize spm")       \
     X(CHOICE, smooth_method, "", FTH_CHOICES("exp|floor|add-k|none"),                              \
       "for orders without a match; default: exp, or none for multi-bleu")                          \
     X(F64, smooth_value, "", FTH_MIN(0), "for floor and add-k; default: 0.1 and 1")                \
@@ -103,6 +104,7 @@ typedef struct scoring {
     const flags *flags;
     const struct metric *metric;
     fth_bleu_options bleu;
+    fth_tokenizer *pieces; /* of --tokenize spm */
     fth_chrf_options chrf;
     fth_tercom_options ter;
     fth_rouge_options rouge;
@@ -402,6 +404,7 @@ static fth_err check_options(const flags *f, const metric *m) {
                                           {"confidence", " bleu multi-bleu chrf ter "},
                                           {"paired", " bleu multi-bleu chrf ter "},
                                           {"tokenize", " bleu "},
+                                          {"spm_model", " bleu "},
                                           {"smooth_method", " bleu multi-bleu "},
                                           {"smooth_value", " bleu multi-bleu "},
                                           {"effective_order", " bleu multi-bleu "},
@@ -421,6 +424,10 @@ static fth_err check_options(const flags *f, const metric *m) {
     FTH_TRY(fth_check_uses(f->groups, N_GROUPS, uses, sizeof uses / sizeof *uses, m->name));
     if (strcmp(f->f1.average, "binary") != 0)
         FTH_TRY(fth_refuse_option(f->groups, N_GROUPS, "positive", "needs --average binary"));
+    if (strcmp(f->bleu.tokenize, "spm") != 0)
+        FTH_TRY(fth_refuse_option(f->groups, N_GROUPS, "spm_model", "needs --tokenize spm"));
+    else if (!f->bleu.spm_model[0])
+        return fth_fail(FTH_USAGE, "--tokenize spm: needs --spm-model FILE");
     const char *smooth = f->bleu.smooth_method;
     if (strcmp(smooth, "floor") != 0 && strcmp(smooth, "add-k") != 0)
         FTH_TRY(fth_refuse_option(f->groups, N_GROUPS, "smooth_value",
@@ -638,6 +645,7 @@ static void scoring_fini(scoring *s) {
     free(s->hyps);
     free(s->ref);
     free(s->results);
+    fth_tokenizer_free(s->pieces);
     fth_str_fini(&s->signature);
 }
 
@@ -648,6 +656,9 @@ static fth_err run(const flags *f, const char *name) {
     FTH_TRY_OR(err, check_options(f, s.metric), done);
     FTH_TRY_OR(err, check_request(&s), done);
     take_options(&s, f);
+    if (s.bleu.tokenizer == FTH_TOK_SPM)
+        FTH_TRY_OR(err, fth_tok_spm_load(f->bleu.spm_model, &s.pieces, &s.bleu.pieces_hash), done);
+    s.bleu.pieces = s.pieces;
     err = score_all(&s);
 done:
     scoring_fini(&s);

@@ -111,6 +111,7 @@ fth_err fth_run_spec_from_options(const fth_run_options *all, fth_run_spec *spec
                            .judge_after = o->judge_after,
                            .stop_seconds = o->stop_time_hours * 3600,
                            .memory_budget = (int64_t)o->memory_budget,
+                           .sampling_temperature = o->sampling_temperature,
                            .strict = o->strict,
                            .reset_schedule = o->reset_schedule};
     if (!fth_option_was_set(all->groups, FTH_RUN_GROUPS, "judge_after"))

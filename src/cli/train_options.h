@@ -66,6 +66,9 @@
       "first, with one exchange an update")                                                        \
     X(F64, rank_timeout, "20", FTH_FREE(FTH_ABOVE(0)),                                             \
       "seconds after which a rank that is silent is lost, and the others end")                     \
+    X(F64, sampling_temperature, "", FTH_KEPT(FTH_RANGE(1, 1e6)),                                  \
+      "how evenly the directions of many languages come: 1 as they are, more: evener; default: "   \
+      "that of the data set")                                                                      \
     X(BOOL, strict, "false", FTH_KEPT(FTH_ANY),                                                    \
       "a sentence that does not fit a batch is an error")                                          \
     X(BOOL, quiet, "false", FTH_FREE(FTH_ANY), "no progress, only warnings")

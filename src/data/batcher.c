@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/philox.h"
+#include "data/direction_draw.h"
 #include "data/frames.h"
 #include "data/items.h"
 #include "data/pack.h"
@@ -23,6 +24,8 @@ enum {
 struct fth_batcher {
     fth_batch_options options;
     fth_items items;
+    fth_direction_draw draw;             /* of data of many languages; zero: none */
+    int64_t n;                           /* items of an epoch */
     int64_t window;                      /* items of a window */
     int64_t n_windows;                   /* of an epoch */
     int64_t group;                       /* neighbours that are shuffled as one */
@@ -55,7 +58,7 @@ static int64_t epoch_rows(const fth_batcher *b) {
 }
 
 static void choose_window(fth_batcher *b) {
-    int64_t n = b->items.n;
+    int64_t n = b->n;
     b->window = b->options.window;
     if (!b->window) {
         double rows = (double)epoch_rows(b) / (double)n; /* of an item */
@@ -117,6 +120,11 @@ fth_err fth_batcher_new(const fth_dataset *data, const fth_batch_options *option
     item.block = options->block;
     item.context = options->context_window;
     FTH_TRY_OR(err, fth_items_init(&b->items, data, &item), fail);
+    const double temperature = options->in_order          ? 1
+                               : options->temperature > 0 ? options->temperature
+                                                          : data->temperature;
+    FTH_TRY_OR(err, fth_direction_draw_init(&b->draw, data, temperature, options->seed), fail);
+    b->n = b->draw.n ? fth_direction_draw_items(&b->draw) : b->items.n;
     choose_window(b);
     b->item = malloc((size_t)b->window * sizeof *b->item);
     b->order = malloc((size_t)b->window * sizeof *b->order);
@@ -136,6 +144,7 @@ void fth_batcher_free(fth_batcher *b) {
     if (!b) return;
     fth_packing_fini(&b->packing);
     fth_items_fini(&b->items);
+    fth_direction_draw_fini(&b->draw);
     free(b->item);
     free(b->order);
     free(b);
@@ -157,7 +166,7 @@ static void mix(void *things, size_t size, int32_t n, uint64_t seed, uint64_t st
 /* The items of a window and their rows; those that are too long are left out. */
 static fth_err gather(fth_batcher *b, int64_t epoch, int64_t window) {
     fth_shuffle shuffle;
-    int64_t n = b->items.n, groups = (n + b->group - 1) / b->group;
+    int64_t n = b->n, groups = (n + b->group - 1) / b->group;
     int64_t end = least((window + 1) * b->window, groups * b->group);
     int64_t limit = longest_allowed(&b->options);
     fth_shuffle_init(&shuffle, b->options.seed, epoch, (uint64_t)groups);
@@ -169,6 +178,7 @@ static fth_err gather(fth_batcher *b, int64_t epoch, int64_t window) {
             uint64_t group = fth_shuffle_at(&shuffle, (uint64_t)(place / b->group));
             i = (int64_t)group * b->group + place % b->group;
             if (i >= n) continue; /* the last group is not full */
+            if (b->draw.n) i = fth_direction_draw_at(&b->draw, epoch, i);
         }
         FTH_TRY(fth_items_rows(&b->items, i, &src, &tgt));
         if (src > limit || tgt > limit) {

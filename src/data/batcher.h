@@ -62,6 +62,7 @@ typedef struct fth_batch_options {
         item;      /* encoders, masks, pictures (data/items.h); block and context stand here: */
     int32_t block; /* > 0: the text as blocks of so many tokens (data/items.h) */
     int32_t context_window; /* of them, tokens that are only read */
+    double temperature;     /* of directions (data/direction_draw.h); 0: that of the data */
     int64_t window;         /* items of a window; 0: chosen by the data */
     int64_t neighbours;     /* items that are shuffled as one; 0: chosen, 1 unless there are so many
                                that reading them one by one would take too long */

@@ -108,8 +108,17 @@ void fth_dataset_free(fth_dataset *d) {
     fth_vectors_free(d->images);
     fth_vectors_free(d->frames);
     fth_codebook_fini(&d->codebook);
+    free(d->direction_first);
     free(d->path);
     free(d);
+}
+
+fth_dataset fth_dataset_part(const fth_dataset *d, int64_t first, int64_t n) {
+    fth_dataset part = *d;
+    part.sentences = n;
+    for (int s = 0; s < d->n_sides; s++) part.offsets[s] += first;
+    part.n_directions = 0;
+    return part;
 }
 
 fth_err fth_dataset_damaged(const fth_dataset *d, int side, int64_t i) {

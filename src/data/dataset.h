@@ -52,9 +52,13 @@ typedef struct fth_dataset {
     int32_t classes; /* how many there are; 0: labels are numbers */
     bool places;     /* labels are classes of pixels or words */
     fth_vectors *images; /* [sentences] bytes: side[0] counts patches then, and there are no ids */
-    fth_image_facts image; /* of them */
-    fth_vectors *frames;   /* [sentences] of sound: what side[0] says */
-    fth_codebook codebook; /* of them; k 0: there is none */
+    fth_image_facts image;    /* of them */
+    fth_vectors *frames;      /* [sentences] of sound: what side[0] says */
+    fth_codebook codebook;    /* of them; k 0: there is none */
+    int64_t *direction_first; /* [n_directions + 1] of many languages: the directions lie one after
+                                 the other (data/languages.h) */
+    int32_t n_directions;     /* 0: no such data */
+    double temperature;       /* that they are drawn with where nothing else is asked for */
 } fth_dataset;
 
 /* FTH_BAD_INPUT, with the file: not a data set, another version, cut short, a damaged header. */
@@ -68,6 +72,10 @@ static inline int64_t fth_dataset_length(const fth_dataset *d, int side, int64_t
     if (begin > end || end > (uint64_t)d->side[side].tokens) return -1;
     return end - begin <= (uint64_t)d->side[side].longest ? (int64_t)(end - begin) : -1;
 }
+
+/* A part of a split as a split of its own: n sentences from `first` on. It borrows from d and is not
+ * to be freed; its counts of tokens, words and bytes are those of d. */
+fth_dataset fth_dataset_part(const fth_dataset *d, int64_t first, int64_t n);
 
 /* The error for a sentence whose offsets are wrong. */
 fth_err fth_dataset_damaged(const fth_dataset *d, int side, int64_t i);

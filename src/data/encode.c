@@ -3,6 +3,7 @@
 #include "data/encode.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,10 @@ typedef struct entry {
     size_t references; /* where the first stands; each ends with a NUL */
     int n_references;
     int texts, sides; /* sides: 1 where two texts of a table become one */
-    size_t label;     /* where it stands; NONE: there is none */
+    int32_t direction;
+    size_t tags;  /* ids before the source */
+    bool tagged;  /* the text has a tag in it */
+    size_t label; /* where it stands; NONE: there is none */
     const char *file;
     int64_t line;
 } entry;
@@ -94,6 +98,12 @@ static fth_err cut_text(const fth_encode_options *o, fth_word_cache *cache, int 
                                         out);
 }
 
+static bool has_tag(const fth_encode_options *o, const fth_ids *ids, size_t from) {
+    for (size_t i = from; o->is_tag && i < ids->n; i++)
+        if (o->is_tag[ids->ids[i]]) return true;
+    return false;
+}
+
 static fth_err cut_entry(const fth_encode_options *o, fth_word_cache caches[2], block *b,
                          entry *e) {
     for (int i = 0; i < e->texts; i++) {
@@ -101,7 +111,13 @@ static fth_err cut_entry(const fth_encode_options *o, fth_word_cache caches[2], 
         const char *text = b->text.text + e->text[i];
         if (s == i) e->ids[s] = b->ids[s].n;
         if (s != i) FTH_TRY(add_ids(&b->ids[s], o->separator));
+        if (s == 0 && o->tags) {
+            FTH_TRY(add_ids(&b->ids[s], &o->tags[e->direction]));
+            e->tags = o->tags[e->direction].n;
+        }
+        const size_t begin = b->ids[s].n;
         FTH_TRY(cut_text(o, &caches[s], s, text, e, i, &b->ids[s]));
+        e->tagged |= has_tag(o, &b->ids[s], begin);
         e->n[s] = b->ids[s].n - e->ids[s];
         e->words[s] += count_words(text, e->length[i]);
     }
@@ -201,6 +217,7 @@ static fth_err fill_block(const fth_encode_options *o, fth_records *records, blo
         *e = (entry){.texts = record.sides,
                      .sides = o->separator ? 1 : record.sides,
                      .label = NONE,
+                     .direction = record.direction,
                      .n_references = record.n_references,
                      .file = fth_records_file(records),
                      .line = fth_records_line(records)};
@@ -232,7 +249,7 @@ static fth_err judge(const sink *k, entry *e, int *leave_out) {
             e->n[s] = (size_t)o->max_tokens[s] - 1;
             cut = 1;
         }
-        if (e->n[s] == 0) empty = 1;
+        if (e->n[s] == (s == 0 ? e->tags : 0)) empty = 1;
         if (o->max_positions && (int64_t)e->n[s] + 1 > o->max_positions) long_side = s;
     }
     if (long_side >= 0 && o->strict)
@@ -241,8 +258,12 @@ static fth_err judge(const sink *k, entry *e, int *leave_out) {
                         "--max-positions %lld",
                         e->file, (long long)e->line, long_side ? "target" : "source",
                         e->n[long_side] + 1, (long long)o->max_positions);
-    *leave_out = long_side >= 0 || (empty && o->drop_empty);
-    if (long_side >= 0)
+    *leave_out = e->tagged || long_side >= 0 || (empty && o->drop_empty);
+    if (e->tagged) {
+        if (!k->counts->tagged++)
+            snprintf(k->counts->first_tagged, sizeof k->counts->first_tagged, "%s:%lld", e->file,
+                     (long long)e->line);
+    } else if (long_side >= 0)
         k->counts->too_long++;
     else if (*leave_out)
         k->counts->empty++;
@@ -330,6 +351,7 @@ static fth_err write_entry(sink *k, const block *b, entry *e) {
     if (k->options->label_out) FTH_TRY(write_label(k, b, e, whole));
     count_tokens(k, e, ids);
     k->counts->written++;
+    if (k->options->written_of) k->options->written_of[e->direction]++;
     if (!k->options->text_prefix || e->sides != 2) return FTH_OK;
     const char *texts[2] = {b->text.text + e->text[0], b->text.text + e->text[1]};
     return fth_split_text_put(&k->texts, texts, b->text.text + e->references, e->n_references);

@@ -32,14 +32,20 @@ typedef struct fth_encode_options {
                                  them; NULL: a side for each text */
     const fth_label_set *labels; /* of tables; NULL: none */
     fth_vectors_writer
-        *label_out;         /* gets a label for each sentence: int32_t classes or float numbers; of
+        *label_out; /* gets a label for each sentence: int32_t classes or float numbers; of
                                words one for each token, -1 where it is not the first of one */
+    const fth_ids
+        *tags; /* [directions] of many languages: what comes before each source; NULL: no */
+    const uint8_t *is_tag;  /* [vocab] of many languages: the ids that are tags */
+    int64_t *written_of;    /* [directions] gets how many records of each were written */
     fth_progress *progress; /* in kB of input; NULL: none */
 } fth_encode_options;
 
 typedef struct fth_encode_counts {
     int64_t read, written;   /* records */
     int64_t too_long, empty; /* records left out */
+    int64_t tagged;          /* and because there is a tag in their text; */
+    char first_tagged[160];  /* the first: FILE:LINE */
     int64_t cut;             /* records of which a side was cut */
     int64_t unknown[2];      /* unk tokens written, by side */
     int32_t references;      /* files of further references */

@@ -48,7 +48,8 @@ static fth_err read_keys(fth_folder *f) {
     if (!json_is_object(splits)) return bad_key(f, "splits", "is not an object");
     for (int s = 0; s < FTH_N_SPLITS; s++)
         f->has_split[s] = json_object_get(splits, fth_split_name(s)) != NULL;
-    return fth_label_set_load(&f->labels, f->path);
+    FTH_TRY(fth_label_set_load(&f->labels, f->path));
+    return fth_languages_load(&f->languages, f->path);
 }
 
 fth_err fth_folder_open(fth_folder *f, const char *path) {
@@ -74,6 +75,7 @@ fth_err fth_folder_open(fth_folder *f, const char *path) {
 void fth_folder_fini(fth_folder *f) {
     json_decref(f->json);
     fth_label_set_fini(&f->labels);
+    fth_languages_fini(&f->languages);
     free(f->path);
     *f = (fth_folder){0};
 }
@@ -242,6 +244,35 @@ static fth_err open_text(const fth_folder *f, int split, fth_dataset **out) {
     return err;
 }
 
+/* Where each direction's sentences begin, from their numbers in dataset.json. */
+static fth_err take_directions(const fth_folder *f, int split, fth_dataset *d) {
+    const json_t *entry =
+        json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
+    const json_t *counts = json_object_get(entry, "directions");
+    const int32_t n = f->languages.n;
+    if (json_array_size(counts) != (size_t)n)
+        return fth_fail(FTH_BAD_INPUT,
+                        "%s/dataset.json: '%s' has no list 'directions' of %d numbers, as many as "
+                        "languages.json has",
+                        f->path, fth_split_name(split), n);
+    d->direction_first = calloc((size_t)n + 1, sizeof *d->direction_first);
+    if (!d->direction_first) return fth_fail(FTH_NO_MEMORY, "%s: no memory to open it", f->path);
+    d->n_directions = n;
+    d->temperature = f->languages.temperature;
+    int64_t at = 0;
+    for (int32_t k = 0; k < n; k++) {
+        const json_int_t count = json_integer_value(json_array_get(counts, (size_t)k));
+        if (count < 0 || count > d->sentences - at) break;
+        at += count;
+        d->direction_first[k + 1] = at;
+        if (k == n - 1 && at == d->sentences) return FTH_OK;
+    }
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s/dataset.json: '%s': the numbers of 'directions' are not those of %lld "
+                    "sentences",
+                    f->path, fth_split_name(split), (long long)d->sentences);
+}
+
 /* A side of patches, which are no ids. */
 static fth_err open_pictures(const fth_folder *f, int split, fth_dataset **out) {
     fth_dataset *d = *out = calloc(1, sizeof *d);
@@ -274,6 +305,7 @@ fth_err fth_folder_split(const fth_folder *f, int split, fth_dataset **out) {
         d->places = f->labels.kind == FTH_LABELS_PLACES;
         err = fth_folder_labels(f, split, &d->labels);
     }
+    if (err == FTH_OK && f->languages.n) err = take_directions(f, split, d);
     if (err == FTH_OK && f->speech.rate) err = fth_folder_frames(f, split, &d->frames);
     if (err != FTH_OK)
         fth_dataset_free(d);

@@ -3,6 +3,7 @@
  *     DATASET/dataset.json          what it is: sides, splits, counts, options
  *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
  *     DATASET/labels.json           what labels may be; image.json: what is known of the pictures
+ *     DATASET/languages.json        of many languages: which directions there are (data/languages.h)
  *     DATASET/train.labels ...      of tables and pictures: a label for each (data/vectors.h)
  *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
  *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)
@@ -19,6 +20,7 @@
 #include "data/dataset.h"
 #include "data/image_facts.h"
 #include "data/label_set.h"
+#include "data/languages.h"
 #include "data/speech_facts.h"
 #include "data/vectors.h"
 #include "text/tokenizer.h"
@@ -40,6 +42,7 @@ typedef struct fth_folder {
     fth_image_facts image;     /* of pictures; zero: it is text */
     fth_speech_facts speech;   /* of recordings, n_sides being 1; zero: there are none */
     fth_label_set labels;      /* what they may be; NONE: there are none */
+    fth_languages languages;   /* the directions; n 0: there is one, without tags */
     json_t *json;              /* all of dataset.json */
 } fth_folder;
 

@@ -17,6 +17,8 @@
 #include "base/utf8.h"
 #include "data/data_dir.h"
 #include "data/encode.h"
+#include "data/language_sample.h"
+#include "data/prepare_pairs.h"
 #include "data/sample.h"
 #include "data/spool.h"
 #include "data/tagged.h"
@@ -30,11 +32,13 @@ typedef struct work {
     int copies;
     fth_tokenizer *tokenizer[2]; /* the second only when separate */
     int separate;
-    json_t *tokenizers, *splits; /* for dataset.json */
-    int64_t *unigram;            /* [size of the last side's tokenizer] */
-    double unigram_nll;          /* NAN without a train split */
-    fth_label_set labels;        /* NONE: no tables */
-    fth_ids separator;           /* between the two texts of a table */
+    json_t *tokenizers, *splits;    /* for dataset.json */
+    int64_t *unigram;               /* [size of the last side's tokenizer] */
+    double unigram_nll;             /* NAN without a train split */
+    fth_label_set labels;           /* NONE: no tables */
+    fth_ids separator;              /* between the two texts of a table */
+    const fth_languages *languages; /* n 0: one pair */
+    fth_tagging tagging;            /* of these */
     fth_audio_counts audio[FTH_N_SPLITS];
 } work;
 
@@ -239,6 +243,18 @@ end:
     return err;
 }
 
+/* Of many languages each has its share. */
+static fth_err read_language_samples(const work *w, fth_language_sample *sample) {
+    const fth_text_spec *text = &w->text[FTH_TRAIN];
+    fth_log_info(w->p->log, "reading the training text of %zu directions", text->n_files[0]);
+    FTH_TRY(fth_language_sample_read(sample, w->languages, text, w->p->sample_bytes,
+                                     longest_word(w->p)));
+    warn_cut(w, sample->cut);
+    for (int32_t l = 0; l < sample->n; l++)
+        if (sample->lines[l]) return FTH_OK;
+    return fail_blank(w, 0);
+}
+
 /* Puts a tokenizer into the data set and makes it ready for use. */
 static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, const char *name) {
     const char *part = !w->separate ? "" : i == 0 ? ".src" : ".tgt";
@@ -282,6 +298,22 @@ end:
     return err;
 }
 
+static fth_err train_language_tokenizer(work *w) {
+    fth_language_sample sample = {0};
+    char *model = NULL;
+    size_t size = 0;
+    fth_err err = read_language_samples(w, &sample);
+    if (err == FTH_OK) {
+        fth_log_info(w->p->log, "making a vocabulary of %d languages", w->languages->n_codes);
+        err =
+            fth_tokenizer_train(&w->p->tokenizer, fth_language_sample_next, &sample, &model, &size);
+    }
+    fth_language_sample_fini(&sample);
+    if (err == FTH_OK) err = keep_tokenizer(w, 0, model, size, "the new tokenizer");
+    free(model);
+    return err;
+}
+
 static fth_err load_tokenizers(work *w) {
     for (int i = 0; i < 1 + w->separate; i++) {
         char *model = NULL;
@@ -312,6 +344,11 @@ static void warn_left_out(const work *w, int split, const fth_encode_counts *c) 
     if (c->empty)
         fth_log_warn(w->p->log, "%s: %lld of %lld left out: a side is empty", fth_split_name(split),
                      (long long)c->empty, (long long)c->read);
+    if (c->tagged)
+        fth_log_warn(
+            w->p->log,
+            "%s: %lld of %lld left out: a language's tag is in their text; the first is %s",
+            fth_split_name(split), (long long)c->tagged, (long long)c->read, c->first_tagged);
 }
 
 /* What dataset.json says about a split; the rest is in the split's own header. */
@@ -352,11 +389,14 @@ static fth_err encode(work *w, int split, const char *path, const char *prefix,
         .strict = p->strict,
         .segmentations = split == FTH_TRAIN ? p->segmentations : 1,
         .bpe_dropout = split == FTH_TRAIN ? p->bpe_dropout : 0,
-        .drop_empty = split == FTH_TRAIN && w->n_sides == 2,
+        .drop_empty = (split == FTH_TRAIN || w->languages->n) && w->n_sides == 2,
         .text_prefix = split == FTH_TRAIN || table ? NULL : prefix,
         .separator = table ? &w->separator : NULL,
         .labels = &w->labels,
         .label_out = labels,
+        .tags = w->tagging.tags,
+        .is_tag = w->tagging.is_tag,
+        .written_of = w->tagging.written,
         .progress = &progress,
     };
     for (int s = 0; s < w->n_sides; s++) {
@@ -365,6 +405,7 @@ static fth_err encode(work *w, int split, const char *path, const char *prefix,
     }
     if (table && !o.max_tokens[0])
         o.max_tokens[0] = p->max_positions - 1; /* a bos comes before it */
+    if (w->tagging.n) memset(w->tagging.written, 0, sizeof(int64_t) * (size_t)w->tagging.n);
     FTH_TRY(fth_dataset_writer_new(path, w->n_sides, sides, &out));
     progress_start(&progress, w, fth_split_name(split), &w->text[split]);
     fth_err err =
@@ -410,6 +451,10 @@ static fth_err prepare_split(work *w, int split) {
     if (err == FTH_OK)
         err = fth_folder_describe_labels(w->folder.temp, split, &w->labels,
                                          json_object_get(w->splits, fth_split_name(split)));
+    if (err == FTH_OK)
+        err =
+            fth_tagging_describe(&w->tagging, w->languages, &w->text[split], fth_split_name(split),
+                                 w->p->log, json_object_get(w->splits, fth_split_name(split)));
     free(prefix);
     free(path);
     return err;
@@ -434,6 +479,7 @@ static fth_err write_description(work *w) {
                   1, "fathom", FATHOM_VERSION, "sides", w->n_sides, "target_unigram_nll", nll,
                   "options", about, "tokenizers", w->tokenizers, "splits", w->splits);
     FTH_TRY(fth_json_save(root, w->folder.temp, "dataset.json"));
+    FTH_TRY(fth_languages_write(w->languages, w->folder.temp));
     return fth_label_set_write(&w->labels, w->folder.temp);
 }
 
@@ -445,7 +491,10 @@ static fth_err run(work *w) {
     FTH_TRY(fth_data_dir_open(&w->folder, w->p->out, w->p->force));
     FTH_TRY(copy_inputs(w));
     FTH_TRY(find_labels(w));
-    FTH_TRY(w->p->tokenizer_path[0] ? load_tokenizers(w) : train_tokenizers(w));
+    FTH_TRY(w->p->tokenizer_path[0] ? load_tokenizers(w)
+            : w->languages->n       ? train_language_tokenizer(w)
+                                    : train_tokenizers(w));
+    FTH_TRY(fth_tagging_init(&w->tagging, w->languages, w->tokenizer[0]));
     FTH_TRY(find_separator(w));
     FTH_TRY(prepare_splits(w));
     FTH_TRY(fth_spool_remove(w->folder.temp, w->copies));
@@ -455,12 +504,14 @@ static fth_err run(work *w) {
 }
 
 fth_err fth_prepare_run(const fth_prepare *p) {
-    work w = {.p = p};
+    static const fth_languages one_pair = {0};
+    work w = {.p = p, .languages = p->pairs ? &p->pairs->languages : &one_pair};
     fth_err err = run(&w);
     for (int i = 0; i < 2; i++) fth_tokenizer_free(w.tokenizer[i]);
     free(w.unigram);
     fth_label_set_fini(&w.labels);
     fth_ids_fini(&w.separator);
+    fth_tagging_fini(&w.tagging);
     json_decref(w.tokenizers);
     json_decref(w.splits);
     fth_staged_dir_fini(&w.folder);

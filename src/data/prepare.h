@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "data/folder.h"
 #include "data/label_set.h"
+#include "data/pairs.h"
 #include "data/prepare_audio.h"
 #include "data/records.h"
 #include "text/tokenizer.h"
@@ -20,6 +21,7 @@
 typedef struct fth_prepare {
     fth_text_spec text[FTH_N_SPLITS]; /* all with the same number of sides; a path "-" is standard
                                          input; train may be missing when a tokenizer is given */
+    const fth_pairs *pairs;           /* of many languages, whose texts these are; NULL: none */
     const char *out;                  /* the folder to make */
     int force;                        /* replace a data set that is there */
     fth_tokenizer_spec tokenizer;

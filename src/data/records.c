@@ -3,6 +3,7 @@
 #include "data/records.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@
 struct fth_records {
     fth_text_spec spec;
     fth_lines *lines[2];
+    size_t pair;                          /* of many directions: which files are open, */
+    int64_t bytes;                        /* and what was read of those before */
     json_t *object;                       /* the newest JSON line, which the record points into */
     char *copies[2 + FTH_MAX_REFERENCES]; /* its texts that had to be changed, NULL: none */
     int n_copies;
@@ -27,9 +30,12 @@ fth_err fth_records_new(const fth_text_spec *spec, fth_records **out) {
     fth_records *r = calloc(1, sizeof *r);
     if (!r) return fth_fail(FTH_NO_MEMORY, "no memory to read text");
     r->spec = *spec;
-    int streams = spec->kind == FTH_TEXT_PARALLEL ? 2 : 1;
+    const bool directions = spec->kind == FTH_TEXT_DIRECTIONS;
+    int streams = directions || spec->kind == FTH_TEXT_PARALLEL ? 2 : 1;
     for (int i = 0; i < streams; i++)
-        FTH_TRY_OR(err, fth_lines_new(spec->files[i], spec->n_files[i], &r->lines[i]), fail);
+        FTH_TRY_OR(err,
+                   fth_lines_new(spec->files[i], directions ? 1 : spec->n_files[i], &r->lines[i]),
+                   fail);
     *out = r;
     return FTH_OK;
 fail:
@@ -63,7 +69,8 @@ int64_t fth_records_line(const fth_records *r) {
 }
 
 int64_t fth_records_bytes(const fth_records *r) {
-    return fth_lines_bytes(r->lines[0]) + (r->lines[1] ? fth_lines_bytes(r->lines[1]) : 0);
+    return r->bytes + fth_lines_bytes(r->lines[0]) +
+           (r->lines[1] ? fth_lines_bytes(r->lines[1]) : 0);
 }
 
 int64_t fth_text_spec_size(const fth_text_spec *spec) {
@@ -77,11 +84,14 @@ static fth_err different_length(fth_records *r, int longer) {
     const char *text = "";
     size_t length;
     while (text) FTH_TRY(fth_lines_next(r->lines[longer], &text, &length));
-    return fth_fail(
-        FTH_BAD_INPUT, "source and target differ in length: %s%s has %lld lines, %s%s has %lld",
-        r->spec.files[0][0].name, r->spec.n_files[0] > 1 ? " and what follows" : "",
-        (long long)fth_lines_count(r->lines[0]), r->spec.files[1][0].name,
-        r->spec.n_files[1] > 1 ? " and what follows" : "", (long long)fth_lines_count(r->lines[1]));
+    const bool joined = r->spec.kind == FTH_TEXT_PARALLEL;
+    const fth_text_file *src = &r->spec.files[0][r->pair], *tgt = &r->spec.files[1][r->pair];
+    return fth_fail(FTH_BAD_INPUT,
+                    "source and target differ in length: %s%s has %lld lines, %s%s has %lld",
+                    src->name, joined && r->spec.n_files[0] > 1 ? " and what follows" : "",
+                    (long long)fth_lines_count(r->lines[0]), tgt->name,
+                    joined && r->spec.n_files[1] > 1 ? " and what follows" : "",
+                    (long long)fth_lines_count(r->lines[1]));
 }
 
 static fth_err next_parallel(fth_records *r, fth_record *record) {
@@ -89,6 +99,28 @@ static fth_err next_parallel(fth_records *r, fth_record *record) {
         FTH_TRY(fth_lines_next(r->lines[i], &record->text[i], &record->length[i]));
     if (!record->text[0] != !record->text[1]) return different_length(r, record->text[0] ? 0 : 1);
     record->sides = record->text[0] ? 2 : 0;
+    return FTH_OK;
+}
+
+/* The files of the next direction. */
+static fth_err open_next_pair(fth_records *r) {
+    r->bytes = fth_records_bytes(r);
+    r->pair++;
+    for (int i = 0; i < 2; i++) {
+        fth_lines_free(r->lines[i]);
+        r->lines[i] = NULL;
+    }
+    for (int i = 0; i < 2; i++) FTH_TRY(fth_lines_new(&r->spec.files[i][r->pair], 1, &r->lines[i]));
+    return FTH_OK;
+}
+
+static fth_err next_of_directions(fth_records *r, fth_record *record) {
+    FTH_TRY(next_parallel(r, record));
+    while (!record->sides && r->pair + 1 < r->spec.n_files[0]) {
+        FTH_TRY(open_next_pair(r));
+        FTH_TRY(next_parallel(r, record));
+    }
+    record->direction = r->spec.directions[r->pair];
     return FTH_OK;
 }
 
@@ -254,6 +286,7 @@ fth_err fth_records_next(fth_records *r, fth_record *record) {
     *record = (fth_record){0};
     switch (r->spec.kind) {
     case FTH_TEXT_PARALLEL: return next_parallel(r, record);
+    case FTH_TEXT_DIRECTIONS: return next_of_directions(r, record);
     case FTH_TEXT_TSV: return next_tsv(r, record);
     case FTH_TEXT_JSONL: return next_json(r, record);
     case FTH_TEXT_PLAIN: return next_plain(r, record);

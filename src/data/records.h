@@ -17,9 +17,10 @@ typedef enum fth_text_kind {
     FTH_TEXT_PARALLEL,
     FTH_TEXT_TSV,
     FTH_TEXT_JSONL,
-    FTH_TEXT_PLAIN,   /* one text, for a language model */
-    FTH_TEXT_COLUMNS, /* a table: one or two texts and a label (data/columns.h) */
-    FTH_TEXT_TAGGED   /* sentences with a tag for each word (data/tagged.h) */
+    FTH_TEXT_DIRECTIONS, /* pairs of many directions: files[0][i] and files[1][i] belong together */
+    FTH_TEXT_PLAIN,      /* one text, for a language model */
+    FTH_TEXT_COLUMNS,    /* a table: one or two texts and a label (data/columns.h) */
+    FTH_TEXT_TAGGED      /* sentences with a tag for each word (data/tagged.h) */
 } fth_text_kind;
 
 enum { FTH_MAX_REFERENCES = 64 };
@@ -27,10 +28,11 @@ enum { FTH_MAX_REFERENCES = 64 };
 /* Where the records of a split come from. Everything is borrowed. */
 typedef struct fth_text_spec {
     fth_text_kind kind;
-    const fth_text_file *files[2]; /* [n_files[i]]; the second list only when parallel */
+    const fth_text_file *files[2]; /* [n_files[i]]; the second list only for parallel files */
     size_t n_files[2];
     const char *keys[3]; /* JSON lines: the keys of source, target and further references */
     const fth_table_columns *columns; /* of a table */
+    const int32_t *directions;        /* [n_files[0]] the direction of each pair of files */
 } fth_text_spec;
 
 /* sides is 2 for pairs (source, target; two texts of a table) and 1 for plain text. */
@@ -41,6 +43,7 @@ typedef struct fth_record {
     int n_references;
     const char *references[FTH_MAX_REFERENCES];
     const char *label; /* of a table, without blanks around it; or the tags; NULL: none */
+    int32_t direction; /* of many languages */
 } fth_record;
 
 typedef struct fth_records fth_records;

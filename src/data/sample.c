@@ -13,6 +13,7 @@ typedef struct line_head {
     uint64_t drawn; /* uniform; the line stays while drawn < 2^(64 - halved) */
     size_t length;
 } line_head;
+_Static_assert(sizeof(line_head) == FTH_SAMPLE_LINE, "the bookkeeping that callers know");
 
 static int stays(const fth_sample *s, uint64_t drawn) {
     return s->halved == 0 || (s->halved < 64 && drawn >> (64 - s->halved) == 0);

@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 
+enum { FTH_SAMPLE_LINE = 16 }; /* bytes of bookkeeping of a line */
+
 /* A zeroed sample with a budget is ready and may be freed. */
 typedef struct fth_sample {
     size_t budget; /* bytes of text and bookkeeping kept at most; one line is always kept */

@@ -150,6 +150,11 @@ static fth_err tokenize(fth_generator *g, const fth_input *line, item *it) {
     size_t length = strlen(line->text), most = (size_t)g->spec.search.max_positions - 1;
     it->empty = length == 0;
     fth_ids *text = encdec ? &it->src : &it->prefix;
+    if (encdec && line->tags && line->tags->n) {
+        FTH_TRY(fth_ids_reserve(text, line->tags->n));
+        memcpy(text->ids, line->tags->ids, sizeof *text->ids * line->tags->n);
+        text->n = line->tags->n;
+    }
     FTH_TRY(fth_tokenizer_encode(encdec ? g->spec.src : g->spec.tgt, line->text, length, text));
     if (text->n > most) {
         if (g->spec.strict)

@@ -31,8 +31,9 @@ void fth_generator_free(fth_generator *g);
 
 /* One line of input. */
 typedef struct fth_input {
-    const char *text;   /* source; a dec model continues it */
-    const char *prefix; /* forced beginning of the output, NULL: none */
+    const char *text;    /* source; a dec model continues it */
+    const fth_ids *tags; /* what stands before the source (languages), NULL: nothing; encdec */
+    const char *prefix;  /* forced beginning of the output, NULL: none */
     const char
         *constraints; /* phrases of the output, in their order, with tabs between; NULL: none */
     const uint16_t *frames; /* [n_frames, features] halves: a recording in place of text */

@@ -13,6 +13,13 @@ fth_err fth_gnuplot_style(fth_str *script) {
     return fth_str_addf(script, "set grid lc rgb '#cccccc'\nset key top right\n");
 }
 
+fth_err fth_gnuplot_quoted(fth_str *script, const char *text) {
+    for (; *text; text++)
+        FTH_TRY(fth_str_addf(script, *text == '\'' ? "'%c" : "%c",
+                             *text == '\n' || *text == '\\' ? ' ' : *text));
+    return FTH_OK;
+}
+
 fth_err fth_gnuplot_run(const fth_str *script) {
     if (system("command -v gnuplot > /dev/null 2>&1") != 0)
         return fth_fail(FTH_NOT_FOUND, "gnuplot is not installed: no figure is drawn (Debian's "

@@ -7,6 +7,9 @@
 /* Appends line types whose colours the colour-blind tell apart, the grid and the key. */
 fth_err fth_gnuplot_style(fth_str *script);
 
+/* Appends what stands between single quotes of a script. */
+fth_err fth_gnuplot_quoted(fth_str *script, const char *text);
+
 /* Draws. FTH_NOT_FOUND when gnuplot is not installed. */
 fth_err fth_gnuplot_run(const fth_str *script);
 

@@ -67,14 +67,6 @@ static double x_of(const figure *g, const fth_sweep_row *row) {
     return g->numeric ? strtod(g->r->spec->factor[g->x].value[at], NULL) : at;
 }
 
-/* gnuplot's own quotes inside a quoted text. */
-static fth_err add_quoted(fth_str *out, const char *text) {
-    for (; *text; text++)
-        FTH_TRY(fth_str_addf(out, *text == '\'' ? "'%c" : "%c",
-                             *text == '\n' || *text == '\\' ? ' ' : *text));
-    return FTH_OK;
-}
-
 /* Rows that a line of the figure begins with, in order; (size_t)-1: no more. */
 static size_t next_line(const figure *g, size_t after) {
     for (size_t i = after; i < g->r->grid->rows; i++) {
@@ -157,10 +149,10 @@ static fth_err add_title(const figure *g, size_t row, fth_str *s) {
         if (!value[0]) continue;
         FTH_TRY(fth_str_addf(s, "%s", any ? ", " : ""));
         if (strcmp(spec->factor[i].label, "method") != 0) {
-            FTH_TRY(add_quoted(s, spec->factor[i].label));
+            FTH_TRY(fth_gnuplot_quoted(s, spec->factor[i].label));
             FTH_TRY(fth_str_addf(s, " "));
         }
-        FTH_TRY(add_quoted(s, value));
+        FTH_TRY(fth_gnuplot_quoted(s, value));
         any = true;
     }
     return any ? FTH_OK : fth_str_addf(s, "best dev NLL");
@@ -213,9 +205,9 @@ static fth_err add_strip(const figure *g, fth_str *s) {
 static fth_err add_axes(const figure *g, fth_str *s) {
     const fth_factor *f = &g->r->spec->factor[g->x];
     FTH_TRY(fth_str_addf(s, "set title '"));
-    FTH_TRY(add_quoted(s, g->r->spec->title));
+    FTH_TRY(fth_gnuplot_quoted(s, g->r->spec->title));
     FTH_TRY(fth_str_addf(s, "' noenhanced\nset xlabel '"));
-    FTH_TRY(add_quoted(s, f->label));
+    FTH_TRY(fth_gnuplot_quoted(s, f->label));
     FTH_TRY(fth_str_addf(s,
                          "' noenhanced\nset ylabel 'best dev NLL (nats per token)'\n"
                          "set key noenhanced outside right\nset offsets 0, 0, graph 0.12, graph "
@@ -225,7 +217,7 @@ static fth_err add_axes(const figure *g, fth_str *s) {
     FTH_TRY(fth_str_addf(s, "set xtics noenhanced ("));
     for (size_t i = 0; i < f->n; i++) {
         FTH_TRY(fth_str_addf(s, "%s'", i ? ", " : ""));
-        FTH_TRY(add_quoted(s, f->value[i]));
+        FTH_TRY(fth_gnuplot_quoted(s, f->value[i]));
         FTH_TRY(fth_str_addf(s, "' %.9g", g->numeric ? strtod(f->value[i], NULL) : (double)i));
     }
     return fth_str_addf(s, ")\n");
@@ -284,7 +276,7 @@ static fth_err make_script(const figure *g, const char *out_dir, fth_str *s, boo
     FTH_TRY(add_data(g, s));
     for (int i = 0; i < 2; i++) {
         FTH_TRY(fth_str_addf(s, "set terminal %s\nset output '", terminals[i][0]));
-        FTH_TRY(add_quoted(s, out_dir));
+        FTH_TRY(fth_gnuplot_quoted(s, out_dir));
         FTH_TRY(fth_str_addf(s, "/figure.%s'\n", terminals[i][1]));
         FTH_TRY(add_figure(g, strip, s));
     }

@@ -76,7 +76,7 @@ static fth_err add_line(series *s, const json_t *line) {
     if (strcmp(type, "start") == 0) rewind_to(s, update);
     if (strcmp(type, "train") == 0)
         return add_point(&s->train, (double)update, json_object_get(line, "nll_loss"));
-    if (strcmp(type, "valid") == 0)
+    if (strcmp(type, "valid") == 0 && !json_object_get(line, "direction"))
         return add_point(&s->valid, (double)update, json_object_get(line, "nll_loss"));
     const char *name = json_string_value(json_object_get(line, "name"));
     if (strcmp(type, "layers") == 0 && name && strcmp(name, "grad_norm") == 0)

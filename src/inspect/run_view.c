@@ -207,7 +207,7 @@ static fth_err add_line(fth_run_view *v, json_t *line) {
     if ((curves || layers) && !counts)
         return complain(v, "a line needs an update, a whole number of at least 0");
     if (layers) return add_layers(v, line, update);
-    if (!curves) return FTH_OK;
+    if (!curves || json_object_get(line, "direction")) return FTH_OK; /* the mean comes after */
     const char *split = json_string_value(json_object_get(line, "split"));
     return add_numbers(v, line, split ? split : type, update);
 }

@@ -62,7 +62,7 @@ static fth_err line_stats(const fth_text_pairs *c, size_t line, const fth_bleu_o
 }
 
 fth_err fth_bleu_stats(const fth_text_pairs *c, const fth_bleu_options *o, double *stats) {
-    work w = {0};
+    work w = {.tok.pieces = o->pieces};
     fth_err err = FTH_OK;
     for (size_t i = 0; i < c->n && err == FTH_OK; i++)
         err = line_stats(c, i, o, &w, stats + i * FTH_BLEU_STATS);
@@ -126,10 +126,12 @@ fth_err fth_bleu_corpus(const fth_text_pairs *c, const fth_bleu_options *o, fth_
 
 fth_err fth_bleu_signature(const fth_sig *sig, const fth_bleu_options *o, fth_str *out) {
     bool has_value = o->smooth == FTH_SMOOTH_FLOOR || o->smooth == FTH_SMOOTH_ADD_K;
-    char value[320] = "", parts[448]; /* a double of 308 digits */
+    char value[320] = "", model[32] = "", parts[480]; /* a double of 308 digits */
+    if (o->tokenizer == FTH_TOK_SPM)
+        snprintf(model, sizeof model, "-%08x", (unsigned)(o->pieces_hash >> 32));
     if (has_value) snprintf(value, sizeof value, "[%.2f]", smooth_value(o));
-    snprintf(parts, sizeof parts, "case:%s|eff:%s|tok:%s|smooth:%s%s",
+    snprintf(parts, sizeof parts, "case:%s|eff:%s|tok:%s%s|smooth:%s%s",
              o->lowercase ? "lc" : "mixed", o->effective_order ? "yes" : "no",
-             fth_tok_name(o->tokenizer), fth_smooth_name(o->smooth), value);
+             fth_tok_name(o->tokenizer), model, fth_smooth_name(o->smooth), value);
     return fth_signature(sig, parts, out);
 }

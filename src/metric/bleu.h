@@ -32,7 +32,9 @@ typedef struct fth_bleu_options {
     fth_smooth smooth;
     double smooth_value; /* for floor and add-k; < 0: their defaults, 0.1 and 1 */
     bool lowercase;
-    bool effective_order; /* leave out orders that the hypothesis is too short for */
+    bool effective_order;        /* leave out orders that the hypothesis is too short for */
+    const fth_tokenizer *pieces; /* of FTH_TOK_SPM */
+    uint64_t pieces_hash;        /* of that model's file, for the signature */
 } fth_bleu_options;
 
 typedef struct fth_bleu {

@@ -9,7 +9,7 @@ static const struct {
 } tokenizers[] = {
     [FTH_TOK_13A] = {"13a", fth_tok_13a},    [FTH_TOK_INTL] = {"intl", fth_tok_intl},
     [FTH_TOK_CHAR] = {"char", fth_tok_char}, [FTH_TOK_NONE] = {"none", NULL},
-    [FTH_TOK_ZH] = {"zh", fth_tok_zh},
+    [FTH_TOK_ZH] = {"zh", fth_tok_zh},       [FTH_TOK_SPM] = {"spm", fth_tok_spm},
 };
 
 const char *fth_tok_name(fth_tok kind) {

@@ -66,8 +66,11 @@ static fth_err judge_source(fth_evaluator *e, const fth_dataset *valid, int64_t 
     FTH_TRY(fth_evaluate(e, valid, &spec, &eval));
     const double wrong = eval.nll;
     spec = (fth_eval_spec){.update = update, .of_several = true};
-    if (eval.alone > 0) FTH_TRY(fth_evaluate(e, valid, &spec, &eval)); /* of the same sentences */
-    if (eval.alone > 0) nll = eval.nll;
+    /* of the same sentences, and not a mean over directions */
+    if (eval.alone > 0 || valid->n_directions) {
+        FTH_TRY(fth_evaluate(e, valid, &spec, &eval));
+        nll = eval.nll;
+    }
     if (!(wrong - nll < 0.1)) return FTH_OK;
     out->kind = FTH_FAULT_DEAF;
     snprintf(out->reason, sizeof out->reason,

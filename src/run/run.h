@@ -42,7 +42,8 @@ typedef struct fth_run_spec {
     int64_t max_update, max_epoch, patience; /* 0: no limit, but for max_update */
     int64_t save_interval, validate_interval, keep_last, log_interval;
     int64_t memory_budget;
-    int64_t block; /* language model, masked or not: tokens of a block */
+    int64_t block;               /* language model, masked or not: tokens of a block */
+    double sampling_temperature; /* of directions; 0: that of the data set */
     fth_encoder_data encoder;
     fth_spec_augment spec_augment; /* of recordings in training; zeroed: none */
     int32_t conv_channels;         /* of a model that reads recordings */

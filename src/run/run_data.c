@@ -10,6 +10,12 @@ fth_err fth_run_config(const fth_run_spec *spec, const fth_folder *folder, const
                        fth_config *c) {
     const fth_data_side *tgt = &data->side[data->n_sides - 1], *src = &data->side[0];
     *c = spec->config;
+    if (spec->sampling_temperature > 0 && !folder->languages.n)
+        return fth_fail(
+            FTH_USAGE,
+            "--sampling-temperature %g: %s has one pair of languages; it is for those of "
+            "fathom prepare --pairs",
+            spec->sampling_temperature, spec->data);
     if (c->arch != FTH_ENC && data->images)
         return fth_fail(FTH_USAGE, "%s: has pictures; use --arch enc", spec->data);
     if (c->arch == FTH_ENCDEC && data->n_sides != 2 && !data->frames)
@@ -49,7 +55,8 @@ fth_err fth_run_batcher(const fth_run_spec *s, const fth_dataset *data, const ft
                                  .max_length = s->config.max_positions,
                                  .strict = s->strict,
                                  .seed = s->recipe.seed,
-                                 .block = fth_run_block(s, item)};
+                                 .block = fth_run_block(s, item),
+                                 .temperature = s->sampling_temperature};
     return fth_batcher_new(data, &options, out);
 }
 

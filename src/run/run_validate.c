@@ -1,6 +1,7 @@
 /* run_validate.c: measures a run on its validation data: nll, score, and whether it is the best
  * yet. */
 #include "run/running.h"
+#include "run/validate_directions.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,9 @@ fth_err fth_running_validate(fth_running *r) {
                           .block = fth_run_block(r->spec, &r->items.valid),
                           .item = &r->items.valid};
     fth_ranks_doing(r->spec->ranks, r->state.update, "validating");
-    if (fth_running_writes(r)) FTH_TRY(fth_evaluate(&r->evaluator, r->valid, &spec, &eval));
+    if (fth_running_writes(r))
+        FTH_TRY(fth_validate_directions(&r->evaluator, r->valid, &spec, &r->folder.languages,
+                                        &r->lines, &eval));
     FTH_TRY(fth_ranks_broadcast(r->spec->ranks, &eval, sizeof eval));
     double score = NAN;
     if (r->scorer && fth_running_writes(r))

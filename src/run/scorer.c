@@ -2,15 +2,15 @@
  * comes out. */
 #include "run/scorer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/str.h"
 #include "decode/generator.h"
-#include "metric/bleu.h"
-#include "metric/chrf.h"
 #include "metric/wer.h"
+#include "run/text_scores.h"
 
 struct fth_scorer {
     fth_scorer_spec spec;
@@ -23,6 +23,9 @@ struct fth_scorer {
     fth_input *inputs;    /* [n] */
     fth_str *outputs;     /* [n] */
     fth_text *hyp;        /* [n] views of outputs */
+    fth_ids *tags;        /* [n_parts] before the sources of each direction */
+    size_t *part;         /* [n_parts + 1] first sentence of each direction */
+    size_t n_parts;       /* 1: there is one language pair */
 };
 
 static fth_err no_memory(void) {
@@ -73,7 +76,48 @@ static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
                             f->path, part, s->refs[i].n, s->n);
         s->ref[i] = s->refs[i].line;
     }
-    if (s->spec.sentences > 0 && (size_t)s->spec.sentences < s->n) s->n = (size_t)s->spec.sentences;
+    return FTH_OK;
+}
+
+/* How many of so many sentences are translated. */
+static size_t bounded(const fth_scorer *s, size_t n) {
+    return s->spec.sentences > 0 && (size_t)s->spec.sentences < n ? (size_t)s->spec.sentences : n;
+}
+
+/* Moves the lines of a direction that are translated to those of the directions before. */
+static void keep_lines(fth_scorer *s, size_t from, size_t n) {
+    if (!s->recordings)
+        memmove(s->sources.line + s->n, s->sources.line + from, n * sizeof(fth_text));
+    for (size_t i = 0; i < s->n_refs; i++)
+        memmove(s->refs[i].line + s->n, s->refs[i].line + from, n * sizeof(fth_text));
+    s->n += n;
+}
+
+/* The first sentences of each direction; of data with one, the first of all. */
+static fth_err choose_lines(fth_scorer *s, const fth_folder *f) {
+    const json_t *valid = json_object_get(json_object_get(f->json, "splits"), "valid");
+    const json_t *counts = json_object_get(valid, "directions");
+    s->n_parts = f->languages.n ? (size_t)f->languages.n : 1;
+    s->tags = calloc(s->n_parts, sizeof *s->tags);
+    s->part = calloc(s->n_parts + 1, sizeof *s->part);
+    if (!s->tags || !s->part) return no_memory();
+    const size_t lines = s->n;
+    size_t from = 0;
+    s->n = 0;
+    for (size_t k = 0; k < s->n_parts; k++) {
+        const int32_t i = (int32_t)k;
+        const size_t n =
+            f->languages.n ? (size_t)json_integer_value(json_array_get(counts, k)) : lines;
+        if (n > lines - from)
+            return fth_fail(FTH_BAD_INPUT, "%s/valid.src.txt: has %zu lines, fewer than its split",
+                            f->path, lines);
+        keep_lines(s, from, bounded(s, n));
+        from += n;
+        s->part[k + 1] = s->n;
+        if (f->languages.n)
+            FTH_TRY(fth_languages_tag(&f->languages, s->src, fth_languages_source(&f->languages, i),
+                                      fth_languages_target(&f->languages, i), &s->tags[k]));
+    }
     return FTH_OK;
 }
 
@@ -89,9 +133,12 @@ static fth_err make_lines(fth_scorer *s) {
         s->inputs[i] = (fth_input){
             .frames = fth_vectors_at(v, (int64_t)i), .n_frames = frames, .number = (int64_t)i};
     }
-    for (size_t i = 0; i < s->n && !s->recordings; i++) {
+    for (size_t i = 0, k = 0; i < s->n && !s->recordings; i++) {
         const fth_text *line = &s->sources.line[i];
-        s->inputs[i] = (fth_input){.text = strndup(line->text, line->length), .number = (int64_t)i};
+        while (i >= s->part[k + 1]) k++;
+        s->inputs[i] = (fth_input){.text = strndup(line->text, line->length),
+                                   .tags = s->tags[k].n ? &s->tags[k] : NULL,
+                                   .number = (int64_t)i};
         if (!s->inputs[i].text) return no_memory();
     }
     return FTH_OK;
@@ -108,6 +155,7 @@ static fth_err open_scorer(fth_scorer *s, const fth_folder *f) {
         FTH_TRY(fth_folder_tokenizer(f, FTH_TARGET, &s->tgt));
     }
     FTH_TRY(read_texts(s, f));
+    FTH_TRY(choose_lines(s, f));
     return make_lines(s);
 }
 
@@ -128,6 +176,9 @@ void fth_scorer_free(fth_scorer *s) {
     for (size_t i = 0; s->inputs && i < s->n; i++) free((char *)s->inputs[i].text);
     for (size_t i = 0; s->outputs && i < s->n; i++) fth_str_fini(&s->outputs[i]);
     for (size_t i = 0; s->refs && i < s->n_refs; i++) fth_text_lines_fini(&s->refs[i]);
+    for (size_t k = 0; s->tags && k < s->n_parts; k++) fth_ids_fini(&s->tags[k]);
+    free(s->tags);
+    free(s->part);
     fth_text_lines_fini(&s->sources);
     fth_dataset_free(s->recordings);
     if (s->tgt != s->src) fth_tokenizer_free(s->tgt);
@@ -171,30 +222,6 @@ static fth_err translate(fth_scorer *s, const fth_model *model, fth_device *dev,
     return err;
 }
 
-static fth_err bleu(const fth_text_pairs *pairs, double *score) {
-    const fth_bleu_options o = {
-        .tokenizer = FTH_TOK_13A, .smooth = FTH_SMOOTH_EXP, .smooth_value = -1};
-    fth_bleu result;
-    FTH_TRY(fth_bleu_corpus(pairs, &o, &result));
-    *score = result.score;
-    return FTH_OK;
-}
-
-static fth_err chrf(const fth_text_pairs *pairs, double *score) {
-    const fth_chrf_options o = {.char_order = 6, .beta = 2};
-    const size_t width = fth_chrf_width(&o);
-    double *stats = malloc(sizeof *stats * (pairs->n + 1) * width);
-    if (!stats) return no_memory();
-    fth_err err = fth_chrf_stats(pairs, &o, stats);
-    double *sums = stats + pairs->n * width;
-    memset(sums, 0, sizeof *sums * width);
-    for (size_t i = 0; err == FTH_OK && i < pairs->n; i++)
-        for (size_t k = 0; k < width; k++) sums[k] += stats[i * width + k];
-    if (err == FTH_OK) *score = fth_chrf_from_stats(sums, &o);
-    free(stats);
-    return err;
-}
-
 static fth_err error_rate(const fth_text_pairs *pairs, bool characters, double *score) {
     const fth_wer_options o = {.characters = characters};
     fth_wer result;
@@ -203,12 +230,28 @@ static fth_err error_rate(const fth_text_pairs *pairs, bool characters, double *
     return FTH_OK;
 }
 
+static fth_err score_pairs(fth_score_kind kind, const fth_text_pairs *pairs, double *score) {
+    if (fth_score_is_error(kind)) return error_rate(pairs, kind == FTH_SCORE_CER, score);
+    return kind == FTH_SCORE_BLEU ? fth_text_bleu(pairs, FTH_TOK_13A, NULL, score)
+                                  : fth_text_chrf(pairs, score);
+}
+
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score) {
     FTH_TRY(translate(s, model, dev, arenas));
     for (size_t i = 0; i < s->n; i++) s->hyp[i] = fth_str_view(&s->outputs[i]);
-    const fth_text_pairs pairs = {.hyp = s->hyp, .ref = s->ref, .n = s->n, .n_refs = s->n_refs};
-    if (fth_score_is_error(s->spec.kind))
-        return error_rate(&pairs, s->spec.kind == FTH_SCORE_CER, score);
-    return s->spec.kind == FTH_SCORE_BLEU ? bleu(&pairs, score) : chrf(&pairs, score);
+    double sum = 0, one = 0;
+    size_t parts = 0;
+    for (size_t k = 0; k < s->n_parts; k++) {
+        const size_t first = s->part[k], n = s->part[k + 1] - first;
+        if (n == 0) continue;
+        for (size_t i = 0; i < s->n_refs; i++) s->ref[i] = s->refs[i].line + first;
+        const fth_text_pairs pairs = {
+            .hyp = s->hyp + first, .ref = s->ref, .n = n, .n_refs = s->n_refs};
+        FTH_TRY(score_pairs(s->spec.kind, &pairs, &one));
+        sum += one;
+        parts++;
+    }
+    *score = parts ? sum / (double)parts : NAN;
+    return FTH_OK;
 }

@@ -25,7 +25,7 @@ bool fth_score_is_error(fth_score_kind kind);
 typedef struct fth_scorer_spec {
     fth_score_kind kind;
     int32_t beam;
-    int64_t sentences; /* the first ones of the validation data; 0: all */
+    int64_t sentences; /* the first ones of the validation data, of each direction; 0: all */
     int32_t max_tokens;
 } fth_scorer_spec;
 
@@ -36,8 +36,9 @@ typedef struct fth_scorer fth_scorer;
 fth_err fth_scorer_new(const fth_scorer_spec *spec, const fth_folder *data, fth_scorer **out);
 void fth_scorer_free(fth_scorer *s);
 
-/* In percent, by sacreBLEU's defaults, or error rates by jiwer's. The programs that generate are
- * made anew, since they may keep what they have packed of the parameters. */
+/* In percent, by sacreBLEU's defaults, or error rates by jiwer's; of many directions the mean. The
+ * programs that generate are made anew, since they may keep what they have packed of the
+ * parameters. */
 fth_err fth_scorer_run(fth_scorer *s, const fth_model *model, fth_device *dev,
                        const fth_arenas *arenas, double *score);
 

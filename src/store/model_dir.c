@@ -16,9 +16,9 @@
 
 /* What a model needs of the data set that it was trained on, to be used on other data. */
 static const char *const input_files[] = {
-    "tokenizer.model", "tokenizer.src.model", "tokenizer.tgt.model",
-    "tokenizer.json",  "tokenizer.src.json",  "tokenizer.tgt.json",
-    "labels.json",     "image.json",          "speech.json"};
+    "tokenizer.model",    "tokenizer.src.model", "tokenizer.tgt.model", "tokenizer.json",
+    "tokenizer.src.json", "tokenizer.tgt.json",  "labels.json",         "image.json",
+    "speech.json",        "languages.json"};
 
 int fth_is_model_file(const char *name) {
     static const char *const others[] = {"config.json", "model.safetensors",

@@ -407,6 +407,17 @@ fth_err encode_cached(const spm *t, fth_word_cache *cache, std::string_view text
     return FTH_OK;
 }
 
+fth_err add_pieces(const spm *t, std::string_view text, fth_str *out) {
+    std::vector<std::string> pieces;
+    auto status = t->processor.Encode(text, &pieces);
+    if (!status.ok()) return fth_fail(FTH_FAILED, "SentencePiece: %s", reason(status).c_str());
+    for (size_t i = 0; i < pieces.size(); i++) {
+        if (i) FTH_TRY(fth_str_add(out, " ", 1));
+        FTH_TRY(fth_str_add(out, pieces[i].data(), pieces[i].size()));
+    }
+    return FTH_OK;
+}
+
 fth_err decode(const spm *t, const int32_t *ids, size_t n, fth_str *out) {
     std::vector<int> kept;
     for (size_t i = 0; i < n; i++) {
@@ -441,6 +452,10 @@ fth_err encode_dropped_guarded(const fth_tokenizer *t, const char *text, size_t 
     return guarded("tokenizer", [&] { return encode_dropped(of(t), {text, length}, p, rng, out); });
 }
 
+fth_err pieces_guarded(const fth_tokenizer *t, const char *text, size_t length, fth_str *out) {
+    return guarded("tokenizer", [&] { return add_pieces(of(t), {text, length}, out); });
+}
+
 fth_err decode_guarded(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out) {
     return guarded("tokenizer", [&] { return decode(of(t), ids, n, out); });
 }
@@ -459,7 +474,7 @@ int32_t find_id(const fth_tokenizer *t, const char *text) {
 
 const fth_tokenizer_kind KIND = {
     "model",        SPACE_MARK, free_spm, encode_guarded, encode_dropped_guarded,
-    decode_guarded, piece,      find_id};
+    decode_guarded, piece,      find_id,  pieces_guarded};
 
 } // namespace
 

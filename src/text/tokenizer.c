@@ -133,6 +133,17 @@ fth_err fth_tokenizer_decode(const fth_tokenizer *t, const int32_t *ids, size_t 
     return t->kind->decode(t, ids, n, out);
 }
 
+fth_err fth_tokenizer_pieces(const fth_tokenizer *t, const char *text, size_t length,
+                             fth_str *out) {
+    if (t->kind->pieces) return t->kind->pieces(t, text, length, out);
+    fth_ids ids = {0};
+    fth_err err = fth_tokenizer_encode(t, text, length, &ids);
+    for (size_t i = 0; err == FTH_OK && i < ids.n; i++)
+        err = fth_str_addf(out, "%s%s", i ? " " : "", fth_tokenizer_piece(t, ids.ids[i]));
+    fth_ids_fini(&ids);
+    return err;
+}
+
 const char *fth_tokenizer_piece(const fth_tokenizer *t, int32_t id) {
     return id < 0 || id >= t->size ? "" : t->kind->piece(t, id);
 }

@@ -96,6 +96,9 @@ fth_err fth_tokenizer_encode_dropped(const fth_tokenizer *t, const char *text, s
 fth_err fth_tokenizer_encode_cached(const fth_tokenizer *t, fth_word_cache *cache, const char *text,
                                     size_t length, fth_ids *out);
 
+/* Appends the pieces of a line, with a space between; what is no piece stands as it is written. */
+fth_err fth_tokenizer_pieces(const fth_tokenizer *t, const char *text, size_t length, fth_str *out);
+
 /* Appends the text of ids; bos, eos and pad give none. FTH_BAD_INPUT for an id out of range. */
 fth_err fth_tokenizer_decode(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out);
 

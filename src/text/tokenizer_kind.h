@@ -21,6 +21,8 @@ typedef struct fth_tokenizer_kind {
     fth_err (*decode)(const fth_tokenizer *t, const int32_t *ids, size_t n, fth_str *out);
     const char *(*piece)(const fth_tokenizer *t, int32_t id);
     int32_t (*id)(const fth_tokenizer *t, const char *piece);
+    /* the pieces of a line as they are written, with a space between; NULL: those of its ids */
+    fth_err (*pieces)(const fth_tokenizer *t, const char *text, size_t length, fth_str *out);
 } fth_tokenizer_kind;
 
 /* Every kind's struct begins with this. */
