@@ -92,7 +92,7 @@ test-valgrind: build/build.ninja ## every verb at toy size under valgrind
 	scripts/valgrind-verbs $(CURDIR)/build/fathom
 
 SECONDS ?= 60
-fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each
+fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each, or RUNS=N executions
 	cmake --build build-fuzz --target fuzz
 	scripts/fuzz $(SECONDS)
 

@@ -57,13 +57,17 @@ rm -r ramp
 verdict fine "$fathom" preflight data $model $ramp --method-option steps=24
 verdict fine "$fathom" preflight data $model $ramp --method-option steps=400 --method-option branch_lr=alpha --no-quick
 
-# ---- the batches of an update are counted ----
-big="--encoder-layers 1 --decoder-layers 1 --d-model 8 --ffn-dim 8 --heads 1 --max-tokens 1000000 --update-freq 65536"
-verdict 'will fail' "$fathom" preflight data --device cpu $big
-grep -q 'memory: --update-freq 65536: its batches of --max-tokens 1000000 take [0-9.]* MiB' out || fail "$(cat out)"
-expect 1 "$fathom" train data --device cpu $big --save-dir run
-grep -q -- '--update-freq 65536: its batches of --max-tokens 1000000 take [0-9.]* MiB' err || fail "$(cat err)"
-rm -r run
+# ---- batches are announced, as many as there are at a time: --update-freq takes no memory ----
+for n in 1 40; do
+    verdict fine "$fathom" preflight data $model --method postln --encoder-layers 1 --decoder-layers 1 --update-freq $n
+    grep '^batches ' out > batches-$n || fail "no batches: $(cat out)"
+    expect 0 "$fathom" train data $model --method postln --encoder-layers 1 --decoder-layers 1 --update-freq $n --max-update 1 --save-dir run
+    sed -n 's/.*"batch_bytes":\([0-9]*\).*/\1/p' run/log.jsonl > bytes-$n
+    [ "$(cat bytes-$n)" -gt 0 ] || fail "no bytes of batches: $(cat run/log.jsonl)"
+    rm -r run
+done
+cmp batches-1 batches-40 || fail "batches take $(cat batches-1), of 40 $(cat batches-40)"
+cmp bytes-1 bytes-40 || fail "batches take $(cat bytes-1) bytes, of 40 $(cat bytes-40)"
 [ ! -e run ] || fail "preflight made a run folder"
 
 # ---- as JSON, and from a run's configuration ----

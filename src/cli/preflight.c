@@ -95,7 +95,7 @@ static void print_text(const fth_preflight *p, int ranks) {
            mib(p->activation_bytes),
            p->fits && p->planned_bytes < whole ? " (cut by recomputing layers)" : "",
            mib(p->available_bytes));
-    printf("%-22s %.1f MiB of the machine's memory\n", "batches of an update", mib(p->batch_bytes));
+    printf("%-22s %.1f MiB of the machine's memory\n", "batches at a time", mib(p->batch_bytes));
     if (!p->fits) return;
     print_time(p->estimated ? "time per update, about" : "time per update", p->seconds_per_update);
     if (!isnan(p->updates_per_epoch))

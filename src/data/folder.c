@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/hash.h"
 #include "base/str.h"
 
@@ -416,7 +417,7 @@ uint64_t fth_folder_hash(const fth_folder *f) {
     uint64_t hash = 0;
     for (int k = 0; k < 2; k++) {
         const json_t *part = json_object_get(f->json, k ? "splits" : "tokenizers");
-        char *text = json_dumps(part, JSON_SORT_KEYS | JSON_COMPACT);
+        char *text = fth_json_dump(part, JSON_SORT_KEYS | JSON_COMPACT);
         if (text) hash = hash * 31 + fth_hash64(text, strlen(text));
         free(text);
     }

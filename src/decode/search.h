@@ -61,7 +61,7 @@ typedef struct fth_search_result {
 } fth_search_result;
 
 /* Words of a row that the device should choose for such a search (fth_stepper_spec.top): twice the
- * beam, and as many more as the rules can strike out; of several models as many as it can. 0 where
+ * beam, and as many more as the rules can strike out; of several models another beam. 0 where
  * all words are needed: samples, a bonus for the unknown word; or where that is more than a device
  * chooses. */
 int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab);

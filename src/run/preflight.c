@@ -90,8 +90,9 @@ static double largest(const fth_flight *f, fth_quantity q) {
 
 static fth_err one_update(fth_flight *f, int64_t t, fth_dash *d, bool *finite) {
     fth_update u;
-    FTH_TRY(fth_flight_next(f));
-    FTH_TRY(fth_telemetry_update(f->telemetry, t, f->batches, f->n_batches, &u));
+    fth_batches batches;
+    FTH_TRY(fth_flight_next(f, &batches));
+    FTH_TRY(fth_telemetry_update_from(f->telemetry, t, &batches, &u));
     fth_flight_show(f, u.nll);
     *finite = u.finite;
     if (!u.finite) return FTH_OK;
@@ -166,7 +167,7 @@ static int64_t few_tokens(const fth_flight *f, int64_t wanted) {
 /* The start with batches of so many tokens; *seconds: what a later update like it takes. */
 static fth_err start_with(fth_flight *f, int64_t tokens, double *seconds) {
     FTH_TRY(fth_flight_batches(f, tokens));
-    FTH_TRY(fth_flight_fill(f, &f->stores[f->spec->update_freq]));
+    FTH_TRY(fth_flight_fill(f, &f->probe_store));
     const double begin = fth_now();
     FTH_TRY(measure_start(f));
     *seconds = fth_now() - begin;

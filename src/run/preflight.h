@@ -52,7 +52,7 @@ typedef struct fth_preflight {
     int64_t parameters;
     int64_t fixed_bytes, activation_bytes, planned_bytes; /* planned: all of the run */
     int64_t available_bytes, budget;
-    int64_t batch_bytes; /* of the machine's memory, for the batches of an update */
+    int64_t batch_bytes; /* of the machine's memory, for the batches that are there at a time */
     int32_t recomputed;  /* layers */
     bool fits;
     double seconds_per_update, updates_per_epoch; /* NAN: made-up sentences have no epoch */

@@ -7,13 +7,15 @@
 
 enum { TIMED = FTH_FLIGHT_TIMED, WARM = FTH_FLIGHT_WARM };
 
-/* Seconds and target tokens of a plain update with the batches at hand; not of the first one, which
+/* Seconds and target tokens of a plain update with batches of the size at hand; not of the first
+ * one, which
  * warms up. */
 static fth_err time_one(fth_flight *f, int64_t update, double *seconds, double *tokens) {
     fth_update u;
-    FTH_TRY(fth_flight_next(f));
+    fth_batches batches;
+    FTH_TRY(fth_flight_next(f, &batches));
     const double start = fth_now();
-    FTH_TRY(fth_trainer_update(&f->trainer, update, f->batches, f->n_batches, &u));
+    FTH_TRY(fth_trainer_update_from(&f->trainer, update, &batches, &u));
     *seconds = fth_now() - start;
     *tokens = (double)u.tokens;
     fth_flight_show(f, u.nll);

@@ -153,11 +153,18 @@ static fth_err fill_store(void *running, int k, const fth_packed *packed) {
     return fth_store_packed(&r->stores[k], packed, &r->model.config, 0);
 }
 
+static int64_t count_targets(const void *running, const fth_packed *packed) {
+    const fth_running *r = running;
+    return fth_packed_targets(packed, &r->model.config, r->trainer.outputs.rows);
+}
+
 static fth_err make_ahead(fth_running *r) {
     const fth_prefetch_spec spec = {.max_tokens = (int32_t)r->spec->max_tokens,
                                     .ahead = FTH_BATCHES_AHEAD,
-                                    .held = (int)r->spec->update_freq,
+                                    .held = (int)fth_batches_held(r->spec),
+                                    .group = r->spec->update_freq,
                                     .fill = fill_store,
+                                    .count = count_targets,
                                     .context = r};
     return fth_prefetch_new(r->batcher, &spec, &r->prefetch);
 }

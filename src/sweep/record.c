@@ -67,7 +67,7 @@ static const char *missing(const json_t *a, const json_t *b) {
 /* "[a, b]" of the values of a key, "nothing" where it is not there; malloc'd. */
 static char *shown(const json_t *keys, const char *key) {
     const json_t *values = json_object_get(keys, key);
-    return values ? json_dumps(values, JSON_COMPACT) : strdup("nothing");
+    return values ? fth_json_dump(values, JSON_COMPACT) : strdup("nothing");
 }
 
 /* The first key whose values differ. */

@@ -13,7 +13,7 @@
 fth_err fth_sum_init(fth_trainer *t, int64_t batches);
 
 /* Loss, norm and sum of the gradients; the step's rows go on. */
-fth_err fth_sum_batches(fth_trainer *t, const fth_batch *const *batches, int n, fth_step *step,
+fth_err fth_sum_batches(fth_trainer *t, const fth_batches *batches, fth_step *step,
                         fth_update *out);
 
 /* The trainer's part of it: loss and gradient of one batch in arenas.grad, alone (fresh) or added
