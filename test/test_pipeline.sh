@@ -25,7 +25,9 @@ for batches in 1 5; do
 done
 grep '"type":"start"' cut-4,2-5/log.jsonl | grep -q '"ranks":4,.*"pipeline":2' || fail "the start line has no pipeline"
 numbers alone-5 > expected
-numbers cut-3,3-5 | cmp - expected || fail "the log of a pipeline has other numbers"
+grep -q 'with 5 batches an update the stages wait 29 % of the time; with --update-freq 12 14 %' cut-3,3-5/log.jsonl ||
+    fail "nothing is said of stages that wait"
+numbers cut-3,3-5 | grep -v 'stages wait' | cmp - expected || fail "the log of a pipeline has other numbers"
 
 # ---- decoders, ways to share embeddings, heads, activations that are made again ----
 again() { # name, stages, command...

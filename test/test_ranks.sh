@@ -92,6 +92,17 @@ says() { # TEXT: in a line about a rank with its host
 expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart : -np 1 $train --save-dir apart --lr 0.02
 says 'disagrees with rank 0 on'
 says 'lr: 0.02, not lr: 0.01'
+expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de \
+    --valid-src text/test.en --valid-tgt text/test.de --vocab-size 200 --out other
+expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart : -np 1 "$fathom" train other ${train#*train data} --save-dir apart
+says "disagrees with rank 0 on $(hostname) about the data set's hash"
+version=$("$fathom" --version | grep -o '[0-9]*\.[0-9]*\.[0-9]*' | head -1)
+other=$(echo "$version" | tr 0123456789 1234567890) # of the same length
+sed "s/$(echo "$version" | sed 's/\./\\./g')/$other/g" "$fathom" > newer && chmod +x newer
+expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart : -np 1 ./newer ${train#* } --save-dir apart
+says "about options: version: $other, not version: $version"
+expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart --pipeline 2 : -np 1 $train --save-dir apart
+says 'disagrees with rank 0 on'
 mkdir full
 ln -s /dev/full full/log.jsonl
 expect 1 launch 2 $train --save-dir full

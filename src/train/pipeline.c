@@ -150,6 +150,20 @@ fth_err fth_pipeline_whole(fth_trainer *t, fth_program **out) {
     return fth_program_new(t->device, &graph, &how, out);
 }
 
+void fth_pipeline_describe(const fth_pipeline *p, char *text, size_t size) {
+    const fth_stages *s = &p->stages;
+    size_t at = 0;
+    text[0] = '\0';
+    for (int32_t k = 0; k < s->n && at < size; k++)
+        at += (size_t)snprintf(text + at, size - at, "%s%d to %d (%.0f %%)", k ? ", " : "",
+                               s->first[k] + 1, s->first[k + 1], 100 * s->cost[k]);
+    if (at >= size && size > 4) memcpy(text + size - 4, "...", 4);
+}
+
+double fth_pipeline_idle(int stages, int batches) {
+    return (double)(stages - 1) / (batches + stages - 1);
+}
+
 int64_t fth_pipeline_bytes(const fth_pipeline *p) {
     return p ? p->bytes : 0;
 }
