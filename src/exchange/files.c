@@ -30,8 +30,11 @@ int fth_is_export_file(const char *name) {
                                         "target.spm",
                                         "target_vocab.json",
                                         "target_vocabulary.json",
+                                        "tokenizer.json",
                                         "tokenizer.model",
+                                        "tokenizer.src.json",
                                         "tokenizer.src.model",
+                                        "tokenizer.tgt.json",
                                         "tokenizer.tgt.model",
                                         "tokenizer_config.json",
                                         "vocab.json",
@@ -109,8 +112,9 @@ fth_err fth_copy_tokenizer(const fth_export_job *job, bool source, const char *n
 }
 
 fth_err fth_copy_tokenizers(const fth_export_job *job) {
-    static const char *const names[] = {"tokenizer.model", "tokenizer.src.model",
-                                        "tokenizer.tgt.model"};
+    static const char *const names[] = {"tokenizer.model",     "tokenizer.src.model",
+                                        "tokenizer.tgt.model", "tokenizer.json",
+                                        "tokenizer.src.json",  "tokenizer.tgt.json"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (fth_folder_has(job->spec->model, names[i]))
             FTH_TRY(copy_file(job->spec->model, names[i], job->folder, names[i]));
