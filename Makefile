@@ -2,7 +2,7 @@
 
 CMAKE_FLAGS ?=
 
-.PHONY: all help test test-cuda test-cpus test-faults test-kills test-malloc test-threads test-valgrind fuzz mutants demo demo-compare bench install uninstall format lint clean
+.PHONY: all help test test-cuda test-cpus test-mpi test-faults test-kills test-malloc test-threads test-valgrind fuzz mutants demo demo-compare bench install uninstall format lint clean
 .DEFAULT_GOAL := all
 
 all: build/build.ninja ## build build/fathom
@@ -55,6 +55,15 @@ test-cuda: packages-test ## the tests of the CUDA backend; fails where there is 
 	cmake --build build-cuda
 	FATHOM_NEED_GPU=1 $(CTEST) --test-dir build-cuda -R 'cuda|test_top|test_decode'
 
+test-mpi: packages-test ## the tests of several ranks, by Open MPI and by MPICH
+	@scripts/install-packages mpich
+	cmake -S . -B build-openmpi -G Ninja -DFATHOM_CUDA=OFF -DFATHOM_MPI=ON -DMPI_C_COMPILER=mpicc.openmpi $(CMAKE_FLAGS)
+	cmake -S . -B build-mpich -G Ninja -DFATHOM_CUDA=OFF -DFATHOM_MPI=ON -DMPI_C_COMPILER=mpicc.mpich $(CMAKE_FLAGS)
+	cmake --build build-openmpi --target fathom
+	cmake --build build-mpich --target fathom
+	FATHOM_MPIRUN=mpirun.openmpi ctest --output-on-failure --no-tests=error --test-dir build-openmpi -R 'test_(ranks|pipeline)$$'
+	FATHOM_MPIRUN=mpirun.mpich ctest --output-on-failure --no-tests=error --test-dir build-mpich -R 'test_(ranks|pipeline)$$'
+
 test-faults: packages-test ## every operation on files fails, or is the last one before a kill (half an hour)
 	$(MAKE) --no-print-directory build/build.ninja
 	cmake --build build --target fathom faulty_files
@@ -83,7 +92,7 @@ test-valgrind: build/build.ninja ## every verb at toy size under valgrind
 	scripts/valgrind-verbs $(CURDIR)/build/fathom
 
 SECONDS ?= 60
-fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each
+fuzz: build-fuzz/build.ninja ## every reader against made-up input, SECONDS=60 each, or RUNS=N executions
 	cmake --build build-fuzz --target fuzz
 	scripts/fuzz $(SECONDS)
 
@@ -114,4 +123,4 @@ lint: packages-lint build/build.ninja ## clang-tidy and cppcheck
 	scripts/lint build
 
 clean: ## remove what was built
-	rm -rf build build-asan build-cuda build-arm64 build-fuzz build-races build-mutants
+	rm -rf build build-asan build-cuda build-arm64 build-fuzz build-races build-mutants build-openmpi build-mpich

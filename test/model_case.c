@@ -1,3 +1,4 @@
+/* model_case.c: a small model of any method with a ragged batch, for tests of whole models. */
 #include "model_case.h"
 
 #include <setjmp.h>

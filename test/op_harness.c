@@ -1,3 +1,5 @@
+/* op_harness.c: runs one operation on a backend and on `ref`, and compares: values, gradients by
+ * signed finite differences, and what must stay untouched. */
 #include "op_harness.h"
 
 #include <math.h>

@@ -15,6 +15,10 @@ export OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_
 # the libraries of MPI keep memory to the end
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
+# MPICH's launcher kills all at once when one has died: what they have to say of it is lost
+hasty=no
+! "$mpirun" --version 2> /dev/null | grep -q HYDRA || hasty=yes
+
 launch() { # ranks, command...
     ranks=$1
     shift

@@ -244,6 +244,8 @@ static void wrong_files_say_where(void **state) {
         {"method-option: {a: 1, a: 2}\n", ":1: method-option: a is given twice"},
         {"strict: 3\n", ":1: strict 3: must be true or false"},
         {"- a\n", ":1: must hold lines of the form \"key: value\""},
+        {"method-option: [a, b\n", ":2: not YAML: did not find expected ',' or ']' while parsing a "
+                                   "flow sequence"},
         {"text\n", ":1: must hold lines of the form \"key: value\""},
         {"[a]: b\n", ":1: a key must be a word"},
         {"lr: &x 1\nheads: *x\n", ":2: heads: aliases are not supported"},

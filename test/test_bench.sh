@@ -85,8 +85,30 @@ for shape in 5x7 5x7x9x 0x1x1 x; do
 done
 expect 2 "$fathom" bench gemm --device ref
 
+# ---- scaling: two stages of a model with as much above as below take just over half of the time; the file gives way ----
+tiny="--arch dec --decoder-layers 4 --d-model 32 --ffn-dim 64 --heads 2 --vocab 50 --max-tokens 64 --threads 1"
+printf 'ranks: 4\nranks-per-host: 2\nlink-gb-s: 100\nlatency-us: 0\nbatch-ms: 80\nupdate-ms: 0\nupdate-freq: 16\n' > "$tree/topology"
+number() { sed 's/.*"'"$1"'": \([0-9.e+-]*\).*/\1/' "$tree/out"; }
+# near KEY LOW HIGH
+near() { awk -v x="$(number "$1")" -v l="$2" -v h="$3" 'BEGIN { exit !(x >= l && x <= h) }' || fail "$1 is $(number "$1"): $(cat "$tree/out")"; }
+expect 0 "$fathom" bench scaling $tiny --json --topology "$tree/topology"
+near ms_per_update 320 321
+near ranks 4 4
+expect 0 "$fathom" bench scaling $tiny --json --topology "$tree/topology" --ranks 2 --pipeline 2
+near ms_per_update 680 720
+near computed 0.89 0.95
+expect 0 "$fathom" bench scaling $tiny --ranks 2 --update-freq 2 # measured here
+grep -q '2 ranks, 1 stage: [0-9]* tokens/s' "$tree/out" || fail "$(cat "$tree/out")"
+expect 2 "$fathom" bench scaling $tiny --ranks 3 --pipeline 2
+grep -q '^fathom: --pipeline 2: must divide --ranks 3' "$tree/err" || fail "$(cat "$tree/err")"
+expect 2 "$fathom" bench scaling $tiny --ranks 4 --update-freq 3
+grep -q '^fathom: --update-freq 3: must be at least 4' "$tree/err" || fail "$(cat "$tree/err")"
+echo 'rank: 4' > "$tree/topology"
+expect 2 "$fathom" bench scaling $tiny --topology "$tree/topology"
+grep -q 'topology:1: ' "$tree/err" || fail "$(cat "$tree/err")"
+
 expect 2 "$fathom" bench sort
-grep -q 'bench sort: must be train, generate or gemm' "$tree/err" || fail "$(cat "$tree/err")"
+grep -q 'bench sort: must be train, generate, gemm or scaling' "$tree/err" || fail "$(cat "$tree/err")"
 expect 2 "$fathom" bench train model
 
 # refuses TEXT WORDS: options of another part, or beside a model that has them in it
@@ -98,7 +120,7 @@ refuses() {
 refuses '--beam 2: train does not use it, only generate' 'train --beam 2'
 refuses '--quantize int8: train does not use it, only generate' 'train --quantize int8'
 refuses '--updates 2: generate does not use it, only train' 'generate --updates 2'
-refuses '--sentence-length 5: gemm does not use it, only train and generate' 'gemm --sentence-length 5'
+refuses '--sentence-length 5: gemm does not use it, only train, generate and scaling' 'gemm --sentence-length 5'
 refuses '--d-model 32: gemm has no model, only --shape' 'gemm --d-model 32'
 refuses '--d-model 32: MODEL has its own shape' 'generate model --d-model 32'
 refuses '--vocab 50: MODEL has its own vocabulary' 'generate model --vocab 50'

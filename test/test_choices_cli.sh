@@ -68,3 +68,12 @@ grep -q 'a data set is missing' err || fail "$(cat err)"
 { printf '{"prompt": "'; head -c 2000 text | tr '\n"' '  '; printf '", "choices": ["one", "two"], "answer": 1}\n'; } > long
 expect 0 $evaluate --choices long
 grep -q '2 texts are longer' err || fail "$(cat err)"
+# other programs get the tokenizer as it is, and it comes back
+expect 0 "$fathom" export "$here/golden/choices/dec" --to hf-gpt2 --out gpt2
+cmp -s gpt2/tokenizer.json "$here/golden/choices/dec/tokenizer.json" || fail "the export has another tokenizer"
+expect 0 "$fathom" import gpt2 --from hf-gpt2 --out back
+for each in "$here/golden/choices/dec" back; do
+    expect 0 "$fathom" evaluate "$each" --choices questions --threads 1 --device cpu
+    sort out >> both
+done
+[ "$(uniq both | wc -l)" -eq 1 ] || fail "the model that came back chooses others: $(cat both)"

@@ -52,3 +52,15 @@ for verb in $verbs; do
     expect 0 "$fathom" "$verb" --config "$tree/config.yaml" --dump-config
     cmp "$tree/out" "$tree/config.yaml"
 done
+
+# ---- what must be said, and names of one letter ----
+config=$here/golden/trace/postln-encdec/config.json
+expect 2 "$fathom" init --config "$config"
+says err 'fathom: --out FOLDER is missing'
+expect 0 "$fathom" init --config "$config" --out m
+expect 0 "$fathom" average m m --out a
+[ -f a/model.safetensors ] || fail "no mean in a"
+expect 2 "$fathom" average m m
+says err 'fathom: --out FOLDER is missing'
+expect 0 "$fathom" --version
+[ ! -s err ] || fail "a success says $(cat err)"

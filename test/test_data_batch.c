@@ -539,6 +539,11 @@ static fth_err refuse_third(void *context, int k, const fth_packed *packed) {
     return t->n++ < 2 ? FTH_OK : fth_fail(FTH_BAD_INPUT, "slot %d is full", k);
 }
 
+static int64_t count_rows(const void *context, const fth_packed *packed) {
+    (void)context;
+    return packed->tgt_rows;
+}
+
 static void prefetched_batches_are_the_same(void **state) {
     fth_dataset *d = make_set(*state, 800, 2, 15, 50);
     fth_batch_options o = {.max_tokens = 300, .seed = 4, .window = 200};
@@ -546,10 +551,11 @@ static void prefetched_batches_are_the_same(void **state) {
     for (int depth = 1; depth < 6; depth += 2) {
         const double start = seconds();
         const int held = depth == 3 ? 4 : 1;
+        int64_t group_rows = 0;
         uint64_t expected[4];
         int slots[4];
         taken t = {0};
-        fth_prefetch_spec spec = {300, depth, held, take_hash, &t};
+        fth_prefetch_spec spec = {300, depth, held, take_hash, &t, depth, count_rows};
         fth_batcher *a = NULL, *b = NULL;
         fth_prefetch *ahead = NULL;
         fth_packed p;
@@ -565,6 +571,8 @@ static void prefetched_batches_are_the_same(void **state) {
             slots[i % held] = q.slot;
             assert_int_equal(q.n_sent, p.n_sent);
             assert_memory_equal(&p.next, &q.next, sizeof p.next);
+            group_rows = i % depth == 0 ? p.tgt_rows : group_rows + p.tgt_rows;
+            if (depth > 1 && i % depth == depth - 1) assert_int_equal(q.counted, group_rows);
             if (i % 10 == 9) usleep(1000); /* time to overwrite what is held */
             for (int k = 0; k < held && k <= i; k++) assert_true(t.hash[slots[k]] == expected[k]);
         }
@@ -579,13 +587,45 @@ static void prefetched_batches_are_the_same(void **state) {
     fth_dataset_free(d);
 }
 
+/* Counting ahead, over ends of windows and epochs, changes nothing of what comes. */
+static void counted_batches_come_all_the_same(void **state) {
+    fth_dataset *d = make_set(*state, 60, 2, 15, 50);
+    fth_batch_options o = {.max_tokens = 300, .seed = 4, .window = 20};
+    fth_batcher *a = NULL, *b = NULL;
+    fth_packed p, q;
+    assert_ok(fth_packed_init(&p, 300));
+    assert_ok(fth_packed_init(&q, 300));
+    assert_ok(fth_batcher_new(d, &o, &a));
+    assert_ok(fth_batcher_new(d, &o, &b));
+    for (int n = 0; n < 40; n += 3) {
+        int64_t rows = 0;
+        const int64_t counted = fth_batcher_count(b, n, &q, count_rows, NULL);
+        for (int i = 0; i < n; i++) {
+            assert_ok(fth_batcher_next(a, &p));
+            assert_ok(fth_batcher_next(b, &q));
+            assert_true(hash_batch(&p) == hash_batch(&q));
+            assert_memory_equal(&p.next, &q.next, sizeof p.next);
+            rows += p.tgt_rows;
+        }
+        assert_int_equal(counted, rows);
+        const fth_batch_stats one = fth_batcher_stats(a), other = fth_batcher_stats(b);
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+    assert_true(p.next.epoch > 3);
+    fth_batcher_free(a);
+    fth_batcher_free(b);
+    fth_packed_fini(&p);
+    fth_packed_fini(&q);
+    fth_dataset_free(d);
+}
+
 static void prefetching_ends_and_fails(void **state) {
     fth_dataset *d = make_set(*state, 100, 2, 15, 50);
     fth_batch_options o = {.max_tokens = 300, .in_order = 1};
     fth_batcher *b = NULL;
     fth_prefetch *ahead = NULL;
     taken t = {0};
-    fth_prefetch_spec spec = {300, 2, 1, take_hash, &t};
+    fth_prefetch_spec spec = {300, 2, 1, take_hash, &t, 0, NULL};
     fth_prefetched q;
     int64_t total = 0;
     assert_ok(fth_batcher_new(d, &o, &b));
@@ -611,7 +651,7 @@ static void prefetching_ends_and_fails(void **state) {
     fth_dataset_free(d);
     d = make_tens(*state);
     o = (fth_batch_options){.max_tokens = 10, .seed = 1}; /* no sentence fits */
-    spec = (fth_prefetch_spec){10, 2, 1, take_hash, &t};
+    spec = (fth_prefetch_spec){10, 2, 1, take_hash, &t, 0, NULL};
     assert_ok(fth_batcher_new(d, &o, &b));
     assert_ok(fth_prefetch_new(b, &spec, &ahead));
     for (int i = 0; i < 2; i++)
@@ -674,6 +714,7 @@ int main(void) {
         TEST(blocks_of_text),
         TEST(shuffled_blocks),
         TEST(prefetched_batches_are_the_same),
+        TEST(counted_batches_come_all_the_same),
         TEST(prefetching_ends_and_fails),
         TEST(damaged_data_is_an_error),
     };

@@ -176,8 +176,8 @@ static void maps_move_with_pictures(void **state) {
     assert_true(moved > 200);
 }
 
-/* Shares are those of the Beta distribution, the class follows the share, and all of it follows from
- * seed, epoch and picture. */
+/* Shares are those of the Beta distribution, the class follows the share, and all of it follows
+ * from seed, epoch and picture. */
 static void pictures_are_mixed(void **state) {
     (void)state;
     enum { PICTURES = 7, DRAWS = 20000 };

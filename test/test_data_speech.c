@@ -1,5 +1,6 @@
 /* links: data base */
-/* Recordings in a data set: numbers of 16 bits, rows of frames, SpecAugment, manifests line by line. */
+/* Recordings in a data set: numbers of 16 bits, rows of frames, SpecAugment, manifests line by
+ * line. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -102,7 +102,7 @@ expect 0 "$fathom" predict regression --input text
 expect 0 "$fathom" predict picture --images pictures.bin --format json
 [ "$(grep -c '"probabilities":{"0":' out)" -eq 24 ] || fail "not an object for each picture"
 expect 2 "$fathom" predict masked --input text
-says "predict is for encoders with head class or regression"
+says "predict is for encoders with head class, regression or token-class"
 expect 2 "$fathom" predict picture --input text
 says "reads pictures; use --images"
 
@@ -138,7 +138,7 @@ refused "unmasked has no labels" unmasked --head class
 refused "values has numbers as labels; use --head regression" values --head class
 refused "labels has classes; use --head class" labels --head regression
 refused "has no piece <mask>; fathom prepare --mask" unmasked
-refused "has no classes of pixels; fathom prepare --label-maps" labels --head token-class
+refused "has no classes of words or pixels; fathom prepare --train-tagged or --label-maps" labels --head token-class
 refused "is for classes of pictures" labels --mixup 0.2
 refused "is for classes of pictures" images --head masked-token --mixup 0.2
 refused "pictures have 17 rows" images --max-positions 16

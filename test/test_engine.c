@@ -443,9 +443,109 @@ static void masks_do_not_depend_on_the_cut(void **state) {
     }
     assert_int_equal(fth_trainer_gradients(&m.trainer, 5, batches, 3, &cut), FTH_OK);
     assert_close(cut.loss, whole.loss, 1e-12);
+    assert_close(cut.nll, whole.nll, 1e-12);
+    assert_true(whole.nll > 0.1);
     assert_close(cut.gnorm, whole.gnorm, 1e-9);
     for (int s = 0; s < 3; s++) fth_batch_store_fini(&parts[s]);
     model_case_fini(&m);
+}
+
+/* An update whose batches have other targets than were counted is none. */
+static fth_err next_of_two(void *context, const fth_batch **out) {
+    const fth_batch *const **at = context;
+    *out = *(*at)++;
+    return FTH_OK;
+}
+
+static void batches_are_those_that_were_counted(void **state) {
+    (void)state;
+    fth_config c = model_case_config("postln", FTH_ENCDEC);
+    model_case m;
+    fth_update u;
+    model_case_init(&m, &c, "ref", 1, 0.1, 0);
+    assert_int_equal(fth_sum_init(&m.trainer, 2), FTH_OK);
+    const fth_batch *both[] = {&m.store.batch, &m.store.batch};
+    const fth_batch *const *at = both;
+    const int64_t each = fth_batch_targets(both[0], m.trainer.outputs.rows);
+    fth_batches batches = {.n = 2, .targets = 2 * each, .next = next_of_two, .context = &at};
+    assert_int_equal(fth_trainer_update_from(&m.trainer, 1, &batches, &u), FTH_OK);
+    assert_int_equal(u.tokens, 2 * each);
+    at = both;
+    batches.targets--;
+    assert_int_equal(fth_trainer_update_from(&m.trainer, 2, &batches, &u), FTH_FAILED);
+    assert_non_null(strstr(fth_error_message(), "targets"));
+    model_case_fini(&m);
+}
+
+/* ---- one operation after the other ---- */
+
+static fth_err fails_third(void *context, const fth_op *op) {
+    int *calls = context;
+    (void)op;
+    return ++*calls == 3 ? fth_fail(FTH_STOPPED, "the third") : FTH_OK;
+}
+
+static void a_visitor_ends_a_walk(void **state) {
+    (void)state;
+    fth_config c = model_case_config("postln", FTH_DEC);
+    model_case m;
+    const fth_step step = {.loss_scale = 1};
+    model_case_init(&m, &c, "ref", 1, 0.1, 0);
+    for (int after = 0; after < 2; after++) {
+        int calls = 0;
+        assert_int_equal(fth_program_walk(m.trainer.program, &m.store.batch, &step,
+                                          after ? NULL : fails_third, after ? fails_third : NULL,
+                                          &calls),
+                         FTH_STOPPED);
+        assert_int_equal(calls, 3);
+    }
+    model_case_fini(&m);
+}
+
+/* ---- memory ---- */
+
+/* Matrices begin on a line of the cache, whatever stands before them. */
+static void groups_of_parameters_are_aligned(void **state) {
+    (void)state;
+    for (int arch = FTH_ENCDEC; arch <= FTH_DEC; arch++) {
+        fth_config c = model_case_config("rezero", (fth_arch)arch);
+        fth_model m;
+        int64_t end = 0;
+        int32_t aligned = 0;
+        assert_int_equal(fth_model_init(&m, &c), FTH_OK);
+        for (int32_t i = 0; i < m.params.n; i++) {
+            const fth_param *p = &m.params.param[i];
+            assert_true(p->offset >= end);
+            assert_true(p->offset == end || p->offset % FTH_PARAM_ALIGNMENT == 0);
+            aligned += p->offset > end;
+            end = p->offset + fth_param_size(p);
+        }
+        assert_true(aligned > 0);
+        assert_true(m.params.size >= end);
+        fth_model_fini(&m);
+    }
+}
+
+/* What a store is said to take is what it takes, but for what malloc rounds up. */
+static void a_store_takes_what_it_says(void **state) {
+    (void)state;
+    static const int32_t sizes[][3] = {{5000, 7000, 3000}, {0, 9000, 9000}, {9000, 2000, 100}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int32_t *n = sizes[i];
+        fth_batch_store s;
+        assert_int_equal(fth_batch_store_init(&s, n[0], n[1], n[2]), FTH_OK);
+        size_t taken = malloc_usable_size(s.counts) + malloc_usable_size(s.temp) +
+                       malloc_usable_size(s.picked) + malloc_usable_size(s.picked_ids) +
+                       malloc_usable_size(s.number_offsets) + malloc_usable_size(s.labels) +
+                       malloc_usable_size(s.values);
+        for (int k = 0; k < 2; k++)
+            taken += malloc_usable_size(s.side[k].ids) + malloc_usable_size(s.side[k].pos) +
+                     malloc_usable_size(s.side[k].targets) + malloc_usable_size(s.side[k].order) +
+                     malloc_usable_size(s.side[k].sentence) + malloc_usable_size(s.side[k].offsets);
+        const double said = (double)fth_batch_store_bytes(n[0], n[1], n[2]);
+        assert_close(said, (double)taken, 0.04 * said);
+        fth_batch_store_fini(&s);
+    }
 }
 
 /* ---- determinism ---- */
@@ -565,6 +665,10 @@ int main(void) {
         cmocka_unit_test(too_small_budgets_are_refused),
         cmocka_unit_test(packed_equals_one_by_one),
         cmocka_unit_test(masks_do_not_depend_on_the_cut),
+        cmocka_unit_test(batches_are_those_that_were_counted),
+        cmocka_unit_test(a_visitor_ends_a_walk),
+        cmocka_unit_test(groups_of_parameters_are_aligned),
+        cmocka_unit_test(a_store_takes_what_it_says),
         cmocka_unit_test(runs_repeat_to_the_bit),
         cmocka_unit_test(gradients_in_bf16),
         cmocka_unit_test(first_fault_is_named),

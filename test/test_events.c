@@ -1,8 +1,9 @@
 /* links: run base */
-/* Events for TensorBoard: the sum of TFRecord, and records that its own reader has read (test_events_python). */
+/* Events for TensorBoard: the sum of TFRecord, and records that its own reader has read
+ * (test_events_python). */
 #include "test_files.h"
 
-#include "run/events.h"
+#include "run/tensorboard.h"
 
 /* Check values of RFC 3720, appendix B.4. */
 static void sums(void **state) {

@@ -35,19 +35,20 @@ static int remove_folder(void **state) {
 #define PATH(buffer, folder, name)                                                                 \
     snprintf(buffer, sizeof(buffer), "%s/%s", (const char *)(folder), name)
 
-static void put_bytes(const char *path, const void *data, size_t size) {
+__attribute__((unused)) static void put_bytes(const char *path, const void *data, size_t size) {
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
 }
 
-static void assert_ok(fth_err err) {
+__attribute__((unused)) static void assert_ok(fth_err err) {
     if (err) fail_msg("unexpected error: %s", fth_error_message());
 }
 
 /* The call failed with that code and a one-line message that holds every one of the words. */
-static void assert_failed(fth_err err, fth_err code, const char *const *words) {
+__attribute__((unused)) static void assert_failed(fth_err err, fth_err code,
+                                                  const char *const *words) {
     const char *message = fth_error_message();
     if (err != code) fail_msg("error %d, not %d: %s", (int)err, (int)code, err ? message : "none");
     assert_null(strchr(message, '\n'));

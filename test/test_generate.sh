@@ -104,3 +104,9 @@ expect 0 $generate --input empty
 [ ! -s out ] || fail "an answer to nothing"
 expect 0 $generate --input /dev/null --format jsonl
 [ ! -s out ] || fail "an answer to nothing"
+
+# ---- files that are not there ----
+expect 2 $generate --input four --prefix nowhere
+grep -q 'nowhere: cannot open' err || fail "$(cat err)"
+expect 2 $generate --input nowhere
+grep -q 'nowhere: cannot open' err || fail "$(cat err)"

@@ -12,46 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/str.h"
+#include "score_program.h"
 
 #define GOLDEN TEST_DIR "/golden/metric/"
-
-static char folder[] = "/tmp/fathom-score-XXXXXX";
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return fth_remove_tree(folder);
-}
-
-static void put_file(const char *name, const char *text) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    assert_int_equal(fth_file_write(path, text, strlen(text)), FTH_OK);
-}
-
-/* Runs "fathom score ARGUMENTS" in the folder; both outputs go to out. */
-static int run(const char *arguments, fth_str *out) {
-    char *command =
-        fth_strdup_printf("cd %s && %s score %s 2>&1", folder, FATHOM_PROGRAM, arguments);
-    char piece[4096];
-    size_t n;
-    assert_non_null(command);
-    fth_str_clear(out);
-    FILE *p = popen(command, "r");
-    assert_non_null(p);
-    while ((n = fread(piece, 1, sizeof piece, p)) > 0)
-        assert_int_equal(fth_str_add(out, piece, n), FTH_OK);
-    int status = pclose(p);
-    free(command);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
 
 /* Runs a command of the shell in the folder. */
 static void pack(const char *command) {
@@ -142,8 +105,8 @@ static json_t *json_of(const char *arguments) {
 
 static void prints_json(void **state) {
     (void)state;
-    put_file("hyp", "the cat sat on a mat\nyes\n");
-    put_file("ref", "the cat sat on the mat\nno\n");
+    put_text("hyp", "the cat sat on a mat\nyes\n");
+    put_text("ref", "the cat sat on the mat\nno\n");
     json_t *o = json_of("bleu --ref ref --hyp hyp --json");
     assert_true(number_at(o, "score", NULL) > 40 && number_at(o, "score", NULL) < 60);
     assert_int_equal(json_array_size(json_object_get(o, "precisions")), 4);
@@ -200,9 +163,9 @@ static void prints_lines(void **state) {
     };
     fth_str out = {0};
     (void)state;
-    put_file("hyp", "the cat sat on a mat\nyes\n");
-    put_file("ref", "the cat sat on the mat\nno\n");
-    put_file("labels", "a\nb\na\n");
+    put_text("hyp", "the cat sat on a mat\nyes\n");
+    put_text("ref", "the cat sat on the mat\nno\n");
+    put_text("labels", "a\nb\na\n");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run(cases[i].arguments, &out), 0);
         size_t n = strlen(cases[i].ends);
@@ -246,10 +209,10 @@ static void says_what_is_wrong(void **state) {
     };
     fth_str out = {0};
     (void)state;
-    put_file("two", "a b\nc d\n");
-    put_file("three", "a b\nc d\n\n");
-    put_file("bad", "a b\nc \xff\n");
-    put_file("empty", "");
+    put_text("two", "a b\nc d\n");
+    put_text("three", "a b\nc d\n\n");
+    put_text("bad", "a b\nc \xff\n");
+    put_text("empty", "");
     pack("gzip -c two | head -c 20 >cut.gz");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (run(cases[i].arguments, &out) != 2) fail_msg("%s: not refused", cases[i].arguments);
@@ -265,8 +228,8 @@ static void reads_compressed_text(void **state) {
                                        "chrf --ref - --hyp hyp <ref.gz"};
     fth_str plain = {0}, out = {0};
     (void)state;
-    put_file("ref", "the cat sat\non the mat\n");
-    put_file("hyp", "the cat sat\non a mat\n");
+    put_text("ref", "the cat sat\non the mat\n");
+    put_text("hyp", "the cat sat\non a mat\n");
     pack("gzip -kf ref hyp");
     assert_int_equal(run("chrf --ref ref --hyp hyp", &plain), 0);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -297,8 +260,8 @@ static void scores_many_lines(void **state) {
                                       i, i % 7, i % 999),
                          FTH_OK);
     }
-    put_file("many.hyp", hyp.text);
-    put_file("many.ref", ref.text);
+    put_text("many.hyp", hyp.text);
+    put_text("many.ref", ref.text);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char arguments[100];
         snprintf(arguments, sizeof arguments, "%s --ref many.ref --hyp many.hyp --width 4",

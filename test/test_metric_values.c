@@ -1,32 +1,19 @@
 /* links: metric base */
 /* f1, accuracy, Matthews, Pearson, Spearman and intersection over union, through the program
- * itself, against scikit-learn and SciPy (test/golden/metric/make_values.py). */
+ * itself (FATHOM_PROGRAM), against scikit-learn and SciPy (test/golden/metric/make_values.py). */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
-#include "base/file.h"
 #include "base/json.h"
-#include "base/str.h"
+#include "score_program.h"
 
-static char folder[] = "/tmp/fathom-values-XXXXXX";
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return fth_remove_tree(folder);
+/* Runs "fathom score ARGUMENTS --ref ref --hyp hyp". */
+static int run_values(const char *arguments, fth_str *out) {
+    char all[256];
+    snprintf(all, sizeof all, "%s --ref ref --hyp hyp", arguments);
+    return run(all, out);
 }
 
 static void put_lines(const char *name, const json_t *lines) {
@@ -39,30 +26,6 @@ static void put_lines(const char *name, const json_t *lines) {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     assert_int_equal(fth_file_write(path, text.text, text.length), FTH_OK);
     fth_str_fini(&text);
-}
-
-static void put_text(const char *name, const char *text) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    assert_int_equal(fth_file_write(path, text, strlen(text)), FTH_OK);
-}
-
-/* Runs "fathom score ARGUMENTS --ref ref --hyp hyp" in the folder. */
-static int run(const char *arguments, fth_str *out) {
-    char *command = fth_strdup_printf("cd %s && %s score %s --ref ref --hyp hyp 2>&1", folder,
-                                      FATHOM_PROGRAM, arguments);
-    char piece[4096];
-    size_t n;
-    assert_non_null(command);
-    fth_str_clear(out);
-    FILE *p = popen(command, "r");
-    assert_non_null(p);
-    while ((n = fread(piece, 1, sizeof piece, p)) > 0)
-        assert_int_equal(fth_str_add(out, piece, n), FTH_OK);
-    int status = pclose(p);
-    free(command);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
 }
 
 static void check_number(const json_t *got, const json_t *wanted, const char *what) {
@@ -88,7 +51,7 @@ static void check_case(const json_t *test, size_t number) {
     put_lines("ref", json_object_get(test, "ref"));
     put_lines("hyp", json_object_get(test, "hyp"));
     fth_str out = {0};
-    if (run(arguments, &out) != 0) fail_msg("%s: %s", what, out.text);
+    if (run_values(arguments, &out) != 0) fail_msg("%s: %s", what, out.text);
     const json_t *wanted = json_object_get(test, "score"), *iou = json_object_get(test, "iou");
     const bool undefined = json_is_string(wanted);
     const char *json = strchr(out.text, '{'); /* a warning stands before it */
@@ -148,7 +111,7 @@ static void says_what_is_wrong(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         put_text("ref", rows[i].ref);
         put_text("hyp", rows[i].hyp);
-        const int status = run(rows[i].arguments, &out);
+        const int status = run_values(rows[i].arguments, &out);
         if (status != rows[i].status || !strstr(out.text, rows[i].says))
             fail_msg("%s: status %d, %s", rows[i].arguments, status, out.text);
     }

@@ -81,4 +81,4 @@ rm "$tree/bin/dpkg-query"
 run 0 demo
 said 'see doc/dependencies.md'
 run 2 demos
-said 'demos: must be build, test, lint, demo, fuzz, valgrind or emulate'
+said 'demos: must be build, test, lint, demo, fuzz, valgrind, mpich or emulate'

@@ -25,7 +25,9 @@ for batches in 1 5; do
 done
 grep '"type":"start"' cut-4,2-5/log.jsonl | grep -q '"ranks":4,.*"pipeline":2' || fail "the start line has no pipeline"
 numbers alone-5 > expected
-numbers cut-3,3-5 | cmp - expected || fail "the log of a pipeline has other numbers"
+grep -q 'with 5 batches an update the stages wait 29 % of the time; with --update-freq 12 14 %' cut-3,3-5/log.jsonl ||
+    fail "nothing is said of stages that wait"
+numbers cut-3,3-5 | grep -v 'stages wait' | cmp - expected || fail "the log of a pipeline has other numbers"
 
 # ---- decoders, ways to share embeddings, heads, activations that are made again ----
 again() { # name, stages, command...
@@ -82,5 +84,5 @@ for process in $(pgrep -f "save-dir killed --update-freq 4"); do
     ! tr '\0' '\n' < "/proc/$process/environ" 2> /dev/null | grep -qE '^(OMPI_COMM_WORLD_RANK|PMI_RANK)=1$' || kill -KILL "$process"
 done
 wait $child && fail "a pipeline that lost a stage ended well"
-grep -q "rank 1 on $(hostname) is lost.*was at update" err || fail "the lost stage is not named: $(cat err)"
+[ $hasty = yes ] || grep -q "rank 1 on $(hostname) is lost.*was at update" err || fail "the lost stage is not named: $(cat err)"
 expect 0 "$fathom" evaluate killed/checkpoints/last data

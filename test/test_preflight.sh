@@ -57,13 +57,17 @@ rm -r ramp
 verdict fine "$fathom" preflight data $model $ramp --method-option steps=24
 verdict fine "$fathom" preflight data $model $ramp --method-option steps=400 --method-option branch_lr=alpha --no-quick
 
-# ---- the batches of an update are counted ----
-big="--encoder-layers 1 --decoder-layers 1 --d-model 8 --ffn-dim 8 --heads 1 --max-tokens 1000000 --update-freq 65536"
-verdict 'will fail' "$fathom" preflight data --device cpu $big
-grep -q 'memory: --update-freq 65536: its batches of --max-tokens 1000000 take [0-9.]* MiB' out || fail "$(cat out)"
-expect 1 "$fathom" train data --device cpu $big --save-dir run
-grep -q -- '--update-freq 65536: its batches of --max-tokens 1000000 take [0-9.]* MiB' err || fail "$(cat err)"
-rm -r run
+# ---- batches are announced, as many as there are at a time: --update-freq takes no memory ----
+for n in 1 40; do
+    verdict fine "$fathom" preflight data $model --method postln --encoder-layers 1 --decoder-layers 1 --update-freq $n
+    grep '^batches ' out > batches-$n || fail "no batches: $(cat out)"
+    expect 0 "$fathom" train data $model --method postln --encoder-layers 1 --decoder-layers 1 --update-freq $n --max-update 1 --save-dir run
+    sed -n 's/.*"batch_bytes":\([0-9]*\).*/\1/p' run/log.jsonl > bytes-$n
+    [ "$(cat bytes-$n)" -gt 0 ] || fail "no bytes of batches: $(cat run/log.jsonl)"
+    rm -r run
+done
+cmp batches-1 batches-40 || fail "batches take $(cat batches-1), of 40 $(cat batches-40)"
+cmp bytes-1 bytes-40 || fail "batches take $(cat bytes-1) bytes, of 40 $(cat bytes-40)"
 [ ! -e run ] || fail "preflight made a run folder"
 
 # ---- as JSON, and from a run's configuration ----
@@ -84,7 +88,19 @@ verdict fine "$fathom" preflight $model --arch dec --method preln --decoder-laye
     --tokens-per-sample 32
 ! grep -q 'encoder' out || fail "a language model has an encoder"
 
+# ---- several ranks: every number of stages, memory that falls with the ranks, and one of them recommended ----
+plans="$fathom preflight $model --method preln --encoder-layers 2 --decoder-layers 2 --lr 0.003 --vocab 100 --update-freq 8"
+$plans --ranks 4 > out 2> err || fail "four ranks: $(cat err)"
+[ "$(grep -cE '^ +(1|2|4) +8 +[0-9.]+ MiB' out)" -eq 3 ] || fail "not a line for 1, 2 and 4 stages: $(cat out)"
+grep -qE '^  recommended: --ranks 4 --update-freq 8( --pipeline [24])?$' out || fail "nothing is recommended: $(cat out)"
+$plans --ranks 4 --json > out 2> err || fail "four ranks as JSON: $(cat err)"
+[ "$(grep -o '"recommended":true' out | wc -l)" -eq 1 ] || fail "not one plan is recommended: $(cat out)"
+$plans --ranks 2 --json > fewer 2> err || fail "two ranks: $(cat err)"
+bytes() { sed 's/.*"stages":1,"batches":8,"bytes":\([0-9]*\).*/\1/' "$1"; }
+[ "$(bytes out)" -lt "$(bytes fewer)" ] || fail "$(bytes out) bytes with 4 ranks, $(bytes fewer) with 2"
+
 # ---- bad input ----
+refuses '--pipeline 2: preflight looks at every number of stages' "$fathom" preflight data $model --ranks 2 --pipeline 2
 refuses 'nothing-here' "$fathom" preflight nothing-here
 refuses 'data' "$fathom" preflight data data
 refuses '--vocab 100: a data set has its own vocabulary' "$fathom" preflight data --vocab 100

@@ -34,6 +34,13 @@ best() { grep '"type":"end"' "$1/log.jsonl" | sed 's/.*"best":\([0-9]*\.[0-9][0-
 expect 2 launch 2 $train --save-dir bad --update-freq 4 --reduce fast --pipeline 2
 grep -q -- '--reduce fast: ' err || fail "--reduce fast beside --pipeline: $(cat err)"
 
+# ---- bench: each rank sends its share of the gradients of every round, and its slice of the weights ----
+expect 0 launch 2 "$fathom" bench train --arch dec --decoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2 --vocab 50 \
+    --max-tokens 64 --threads 1 --device cpu --update-freq 4 --updates 2 --json
+awk '{ match($0, /"parameters": [0-9]*/); n = substr($0, RSTART + 14, RLENGTH - 14)
+       match($0, /"sent_bytes": [0-9]*/); x = substr($0, RSTART + 14, RLENGTH - 14)
+       exit !($0 ~ /"ranks": 2,/ && x > 6 * n * 0.95 && x < 6 * n * 1.2) }' out || fail "bytes that a rank sends: $(cat out)"
+
 # ---- a slow rank is named, with what the others wait for it ----
 wide="$train --save-dir slow --d-model 128 --ffn-dim 512 --max-tokens 1000 --max-update 6 --log-interval 6"
 expect 0 timeout 120 "$mpirun" -np 1 $wide : -np 1 env FATHOM_CPU_ISA=plain $wide
@@ -85,6 +92,17 @@ says() { # TEXT: in a line about a rank with its host
 expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart : -np 1 $train --save-dir apart --lr 0.02
 says 'disagrees with rank 0 on'
 says 'lr: 0.02, not lr: 0.01'
+expect 0 "$fathom" prepare --train-src text/train.en --train-tgt text/train.de \
+    --valid-src text/test.en --valid-tgt text/test.de --vocab-size 200 --out other
+expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart : -np 1 "$fathom" train other ${train#*train data} --save-dir apart
+says "disagrees with rank 0 on $(hostname) about the data set's hash"
+version=$("$fathom" --version | grep -o '[0-9]*\.[0-9]*\.[0-9]*' | head -1)
+other=$(echo "$version" | tr 0123456789 1234567890) # of the same length
+sed "s/$(echo "$version" | sed 's/\./\\./g')/$other/g" "$fathom" > newer && chmod +x newer
+expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart : -np 1 ./newer ${train#* } --save-dir apart
+says "about options: version: $other, not version: $version"
+expect 1 timeout 60 "$mpirun" -np 1 $train --save-dir apart --pipeline 2 : -np 1 $train --save-dir apart
+says 'disagrees with rank 0 on'
 mkdir full
 ln -s /dev/full full/log.jsonl
 expect 1 launch 2 $train --save-dir full
@@ -92,11 +110,13 @@ says 'rank 0 on'
 says 'No space left'
 sanitized || {
     # memory may also run out in MPI itself, which then ends the process without a word of ours: once more
-    for attempt in 1 2 3; do
-        expect 1 launch 2 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] || ulimit -v 900000; exec "$@"' sh $train \
-            --save-dir small --d-model 2048 --ffn-dim 8192
+    for attempt in 1 2 3 4; do
+        status=0
+        launch 2 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] || ulimit -v 900000; exec "$@"' sh $train \
+            --save-dir small --d-model 2048 --ffn-dim 8192 > out 2> err || status=$?
         ! grep -q 'rank 1 on' err || break
     done
+    [ $status -eq 1 ] || fail "a rank without memory: status $status at attempt $attempt"
     says 'rank 1 on'
     says 'no memory'
 }
@@ -120,8 +140,10 @@ lose() { # run, rank, signal
     [ -e "$1/checkpoints/last" ] || fail "$1 has made no checkpoint: $(cat err)"
     kill "-$3" "$(member "$1" "$2")"
     wait $child && fail "a run that lost rank $2 ended well"
-    says "rank $2 on $(hostname) is lost"
-    says "was at update"
+    if [ "$3" != KILL ] || [ $hasty = no ]; then
+        says "rank $2 on $(hostname) is lost"
+        says "was at update"
+    fi
     [ -z "$(member "$1" '[0-9]*')" ] || fail "something is left running"
     expect 0 "$fathom" evaluate "$1/checkpoints/last" data
 }

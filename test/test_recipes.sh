@@ -51,6 +51,7 @@ commands() {
 
 for recipe in "$here"/../recipes/tasks/*.yaml; do
     name=$(basename "$recipe" .yaml)
+    [ "$name" = digits ] && continue # begins with a download; test_speech.sh has recordings of its own
     mkdir "$tree/$name"
     cd "$tree/$name"
     ln -s "$here/../recipes" recipes

@@ -81,15 +81,15 @@ expect 0 "$fathom" prepare --train-images said.tsv --label-maps --labels 0,1,2,3
 expect 0 "$fathom" data show said-data --as labels --count 100
 cmp out valid.hyp || fail "the maps have other classes than the lines"
 expect 2 "$fathom" predict run --images shapes/valid.tsv --format json
-says "head token-class prints lines of numbers"
+says "head token-class prints lines of classes"
 
 # ---- the same pictures without their maps
 expect 0 "$fathom" train data --save-dir hidden $small --max-update 4 --head masked-token
 expect 0 "$fathom" train data --save-dir tuned $small --max-update 4 --init-from hidden
 expect 2 "$fathom" train data --save-dir none $small --head class
-says "data has classes of pixels; use --head token-class"
+says "data has classes of words or pixels; use --head token-class"
 expect 2 "$fathom" predict hidden --images shapes/valid.tsv
-says "of pictures token-class"
+says "head class, regression or token-class"
 
 # ---- maps that are wrong
 printf 'shapes/train/000000.png\tshapes/train/000000.png\n' >list.tsv

@@ -1,4 +1,5 @@
 /* links: store base */
+/* Means of checkpoints, with their method's schedule, and models of two kinds, which have none. */
 #include "test_files.h"
 
 #include <math.h>

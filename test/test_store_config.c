@@ -1,4 +1,5 @@
 /* links: store base */
+/* config.json: what is written reads back, and every wrong value is refused in words. */
 #include "test_files.h"
 
 #include <jansson.h>

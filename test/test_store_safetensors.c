@@ -1,4 +1,5 @@
 /* links: store base */
+/* safetensors files: what is written reads back, and every damaged header is refused. */
 #include "test_files.h"
 
 #include <math.h>

@@ -16,7 +16,7 @@ refuses() {
 # ---- recipes ----
 for recipe in "$here"/../recipes/tasks/*.yaml; do # options of train
     expect 0 "$fathom" train data --config "$recipe" --dump-config
-    grep -q '^arch: enc$' out || fail "$recipe: its options are not those that train takes"
+    grep -qE "^arch: enc(dec)?$" out || fail "$recipe: its options are not those that train takes"
 done
 for recipe in "$here"/../recipes/cpu/*.yaml "$here"/../recipes/gpu/*.yaml; do
     case $recipe in */base.yaml) continue ;; esac

@@ -115,6 +115,20 @@ static void a_run_whose_encoder_collapsed(void **state) {
                                   "0.9910, above 0.99");
 }
 
+/* How far the output has gone is said in units of its size at the start. */
+static void movement_is_relative(void **state) {
+    (void)state;
+    fth_preflight p = healthy();
+    p.peak.updates = 2;
+    p.peak.moved[0] = 1;
+    p.peak.moved[1] = 3;
+    p.peak.size = 6;
+    json_t *o = fth_preflight_json(&p);
+    assert_non_null(o);
+    assert_true(json_number_value(json_object_get(json_object_get(o, "peak"), "drift")) == 0.5);
+    json_decref(o);
+}
+
 static void updates_that_are_not_finite(void **state) {
     (void)state;
     fth_preflight p = healthy();
@@ -137,6 +151,7 @@ int main(void) {
         cmocka_unit_test(ramps_and_advice),
         cmocka_unit_test(positions_that_are_alike),
         cmocka_unit_test(a_run_whose_encoder_collapsed),
+        cmocka_unit_test(movement_is_relative),
         cmocka_unit_test(updates_that_are_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,7 +111,7 @@ class Model(nn.Module):
 
     def inputs(self, ids):
         rows = self.subsample(ids) if ids.is_floating_point() else self.embed(ids)
-        x = rows * math.sqrt(self.a.d_model) + self.positions[:, : ids.shape[1]]
+        x = rows * math.sqrt(self.a.d_model) + self.positions[:, : rows.shape[1]]
         return F.dropout(x, self.a.dropout, self.training)
 
     def forward(self, src, tgt, out, src_mask, tgt_mask):

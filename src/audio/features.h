@@ -40,9 +40,9 @@ typedef struct fth_features {
     bool silent;                 /* every sample is 0 */
 } fth_features;
 
-/* A frame every 10 ms. bank is of the rate and the features of the facts; several threads may use it
- * at once. FTH_BAD_INPUT with the file's name, as of fth_sound_read. max_frames 0: no bound. A zeroed
- * one, or one that failed, may be given to fini. */
+/* A frame every 10 ms. bank is of the rate and the features of the facts; several threads may use
+ * it at once. FTH_BAD_INPUT with the file's name, as of fth_sound_read. max_frames 0: no bound. A
+ * zeroed one, or one that failed, may be given to fini. */
 fth_err fth_features_read(const fth_filter_bank *bank, const fth_speech_facts *facts,
                           const fth_clip *clip, int64_t max_frames, fth_features *out);
 void fth_features_fini(fth_features *f);

@@ -56,8 +56,8 @@ typedef struct fth_exec {
     fth_batch batch;
     fth_step step;
     int32_t
-        first_update; /* the first operation that changes parameters; as many as there are: none does */
-    void *scratch; /* shared by all kernels, each uses it only while it runs */
+        first_update; /* the first operation that changes parameters; as many as there are: none */
+    void *scratch;    /* shared by all kernels, each uses it only while it runs */
     int64_t scratch_bytes;
     bool frozen;       /* parameters stay as they are when prepare is called */
     void *own;         /* what the backend's prepare made */

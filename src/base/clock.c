@@ -1,10 +1,12 @@
-/* clock.c: CLOCK_MONOTONIC, in seconds. */
+/* clock.c: clock_gettime, in seconds. */
 #include "base/clock.h"
 
-#include <time.h>
+double fth_seconds(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 double fth_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return fth_seconds(CLOCK_MONOTONIC);
 }

@@ -1,8 +1,14 @@
-/* clock.h: the clock of the machine that never goes backwards. */
+/* clock.h: seconds, by the clocks that never go backwards. */
 #ifndef FTH_BASE_CLOCK_H
 #define FTH_BASE_CLOCK_H
 
+#include <time.h>
+
 /* Seconds since some moment before the program began. */
 double fth_now(void);
+
+/* The same by another clock: CLOCK_THREAD_CPUTIME_ID, of what this thread has had of a core, or
+ * CLOCK_PROCESS_CPUTIME_ID, of all threads. */
+double fth_seconds(clockid_t clock);
 
 #endif

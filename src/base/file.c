@@ -139,6 +139,12 @@ int fth_folder_has(const char *folder, const char *name) {
     return n < (int)sizeof path && fth_file_exists(path);
 }
 
+char *fth_path_beside(const char *list, const char *file) {
+    const char *slash = strrchr(list, '/');
+    if (file[0] == '/' || !slash) return strdup(file);
+    return fth_strdup_printf("%.*s/%s", (int)(slash - list), list, file);
+}
+
 int fth_same_file(const char *a, const char *b) {
     struct stat one, other;
     return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&

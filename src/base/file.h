@@ -39,6 +39,9 @@ fth_err fth_remove_tree(const char *path);
 int fth_file_exists(const char *path);
 /* The same of a name in a folder. */
 int fth_folder_has(const char *folder, const char *name);
+/* The path of a file that a list names: beside the list, unless it begins with a slash. malloc'd;
+ * NULL when out of memory. */
+char *fth_path_beside(const char *list, const char *file);
 /* 1 when both names are those of one file that is there. */
 int fth_same_file(const char *a, const char *b);
 

@@ -1,5 +1,5 @@
-/* half.h: numbers of 16 bits (IEEE binary16), the form in which features lie on the disk. Rounded to
- * the nearest, ties to even. */
+/* half.h: numbers of 16 bits (IEEE binary16), the form in which features lie on the disk. Rounded
+ * to the nearest, ties to even. */
 #ifndef FTH_BASE_HALF_H
 #define FTH_BASE_HALF_H
 

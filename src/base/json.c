@@ -64,6 +64,25 @@ fth_err fth_json_load(const char *path, json_t **value) {
     return err;
 }
 
+/* What is dumped, and whether a part of it was lost: jansson does not look at every failure. */
+typedef struct dumped {
+    fth_str text;
+    bool failed;
+} dumped;
+
+static int add_dumped(const char *text, size_t size, void *to) {
+    dumped *d = to;
+    d->failed = d->failed || fth_str_add(&d->text, text, size) != FTH_OK;
+    return d->failed ? -1 : 0;
+}
+
+char *fth_json_dump(const json_t *value, size_t flags) {
+    dumped d = {0};
+    if (json_dump_callback(value, add_dumped, &d, flags) == 0 && !d.failed) return d.text.text;
+    fth_str_fini(&d.text);
+    return NULL;
+}
+
 json_t *fth_json_number(double x) {
     if (isnan(x)) return json_string("nan");
     if (isinf(x)) return json_string(x > 0 ? "inf" : "-inf");

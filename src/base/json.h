@@ -40,6 +40,9 @@ fth_json_text fth_json_shown(const json_t *value);
  * every key, indented by so many blanks. Keys keep their order. */
 fth_err fth_json_write(const json_t *value, int indent, fth_str *out);
 
+/* As json_dumps, malloc'd; NULL when out of memory. (jansson alone leaves a key out there.) */
+char *fth_json_dump(const json_t *value, size_t flags);
+
 /* Writes FOLDER/name and lets go of root, which is FTH_NO_MEMORY when it is NULL. */
 fth_err fth_json_save(json_t *root, const char *folder, const char *name);
 

@@ -1,4 +1,5 @@
-/* option_pages.c: each format is a function that adds one option, between a beginning and an end. */
+/* option_pages.c: each format is a function that adds one option, between a beginning and an
+ * end. */
 #include "base/option_pages.h"
 
 #include <string.h>

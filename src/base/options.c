@@ -63,10 +63,6 @@ fth_option_resume fth_option_on_resume(const fth_option_group *groups, size_t n,
     return FTH_RESUME_UNSTATED;
 }
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the options");
-}
-
 /* Fails with "WHERE: unknown WHAT" and the name that may have been meant, with dashes before it; on
  * the command line a few more names are known. */
 static fth_err fail_unknown(const command_line *c, fth_err code, const char *where,
@@ -75,11 +71,11 @@ static fth_err fail_unknown(const command_line *c, fth_err code, const char *whe
     size_t n_extra = *dashes ? sizeof extra / sizeof *extra : 0, n = 0, count = n_extra;
     for (size_t g = 0; g < c->n_groups; g++) count += c->groups[g].count;
     const char **names = fth_arena_alloc(&c->parsed->arena, count * sizeof *names);
-    if (!names) return no_memory();
+    if (!names) return fth_no_memory("the options");
     for (size_t g = 0; g < c->n_groups; g++)
         for (size_t i = 0; i < c->groups[g].count; i++) {
             char *own = fth_arena_alloc(&c->parsed->arena, FTH_OPTION_NAME_SIZE);
-            if (!own) return no_memory();
+            if (!own) return fth_no_memory("the options");
             fth_option_name(&c->groups[g].table[i], own);
             names[n++] = own;
         }
@@ -127,7 +123,8 @@ static fth_err take_option(command_line *c, const char *word, const char *next, 
     }
     if (!p.option && !is_config) {
         char *flag = fth_arena_strndup(&c->parsed->arena, word, length);
-        return flag ? fail_unknown(c, FTH_USAGE, flag, "option", flag + 2, "--") : no_memory();
+        return flag ? fail_unknown(c, FTH_USAGE, flag, "option", flag + 2, "--")
+                    : fth_no_memory("the options");
     }
     if (p.option && p.option->kind == FTH_OPTION_BOOL && !value) value = "true";
     if (!value && (!next || strncmp(next, "--", 2) == 0))
@@ -170,7 +167,7 @@ static fth_err apply_entry(const command_line *c, const char *path, const fth_ya
     place p = find(c->groups, c->n_groups, e->key, strlen(e->key));
     if (!p.option) {
         char *where = fth_strdup_printf("%s:%zu: %s", path, e->line, e->key);
-        if (!where) return no_memory();
+        if (!where) return fth_no_memory("the options");
         fth_err err = fail_unknown(c, FTH_BAD_INPUT, where, "key", e->key, "");
         free(where);
         return err;
@@ -234,11 +231,12 @@ static fth_err make_room(command_line *c, size_t argc) {
     c->parsed->positionals = fth_arena_alloc(arena, argc * sizeof(char *));
     c->assignments = fth_arena_alloc(arena, argc * sizeof *c->assignments);
     c->files = fth_arena_alloc(arena, argc * sizeof *c->files);
-    if (!c->parsed->positionals || !c->assignments || !c->files) return no_memory();
+    if (!c->parsed->positionals || !c->assignments || !c->files)
+        return fth_no_memory("the options");
     for (size_t g = 0; g < c->n_groups; g++) {
         c->groups[g].set = fth_arena_alloc(arena, c->groups[g].count * sizeof(bool));
         c->groups[g].typed = fth_arena_alloc(arena, c->groups[g].count * sizeof(char *));
-        if (!c->groups[g].set || !c->groups[g].typed) return no_memory();
+        if (!c->groups[g].set || !c->groups[g].typed) return fth_no_memory("the options");
     }
     return FTH_OK;
 }

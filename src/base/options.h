@@ -172,8 +172,8 @@ void fth_option_forget(const fth_option_group *groups, size_t n, const char *fie
 /* The value that the option of this field has on the command line, NULL where it is not there. */
 const char *fth_option_typed(const fth_option_group *groups, size_t n, const char *field);
 
-/* What becomes of the option of this name ("warmup-updates") when a run goes on; UNSTATED also for a
- * name that no option has. */
+/* What becomes of the option of this name ("warmup-updates") when a run goes on; UNSTATED also for
+ * a name that no option has. */
 fth_option_resume fth_option_on_resume(const fth_option_group *groups, size_t n, const char *name,
                                        size_t length);
 

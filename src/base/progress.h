@@ -2,7 +2,7 @@
  *
  * On a terminal a bar with percentage, rate and time left, drawn at most ten times a second:
  *
- *     train [===========>              ]  45%  4500/10000 updates  3.21 updates/s  28:33 left  loss 3.4
+ *     train [===========>              ]  45%  4500/10000 updates  3.21 updates/s  28:33 left
  *
  * In a file or pipe a plain line every few seconds, less often the longer the work takes:
  *

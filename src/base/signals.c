@@ -6,14 +6,14 @@
 /* A handler can reach nothing but a global. */
 static volatile sig_atomic_t pending;
 
-static void on_signal(int number) {
+static void note_signal(int number) {
     pending = number;
 }
 
 static struct sigaction action_with(int flags) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
+    action.sa_handler = note_signal;
     action.sa_flags = flags;
     return action;
 }

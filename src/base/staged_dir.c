@@ -14,10 +14,6 @@
 #include "base/file.h"
 #include "base/str.h"
 
-static fth_err no_memory(const char *path) {
-    return fth_fail(FTH_NO_MEMORY, "%s: no memory for its name", path);
-}
-
 static fth_err fail_path(const char *path, const char *doing) {
     return fth_fail(FTH_IO, "%s: cannot %s: %s", path, doing, strerror(errno));
 }
@@ -66,7 +62,7 @@ fth_err fth_staged_dir_resolve(const char *path, char **out) {
     if (!old) {
         free(*out);
         *out = NULL;
-        return no_memory(path);
+        return fth_no_memory(path);
     }
     if (!fth_file_exists(*out) && fth_file_exists(old)) {
         free(*out);
@@ -82,7 +78,7 @@ static fth_err settle_old(const char *path) {
     char *old = beside(path, ".old");
     fth_err err = FTH_OK;
     if (!old)
-        err = no_memory(path);
+        err = fth_no_memory(path);
     else if (fth_file_exists(path))
         err = fth_remove_tree(old);
     else if (fth_file_exists(old) && rename(old, path) != 0)
@@ -100,7 +96,7 @@ static size_t old_name_length(const char *entry) {
 
 static fth_err settle_entry(const char *folder, const char *name, size_t length) {
     char *path = fth_strdup_printf("%s/%.*s", folder, (int)length, name);
-    fth_err err = path ? settle_old(path) : no_memory(folder);
+    fth_err err = path ? settle_old(path) : fth_no_memory(folder);
     free(path);
     return err;
 }
@@ -119,7 +115,7 @@ static fth_err settle_all(const char *folder) {
 
 fth_err fth_staged_dir_clean(const char *folder, const char *name) {
     char *hidden = name ? fth_strdup_printf(".%s", name) : NULL;
-    fth_err err = name && !hidden ? no_memory(name) : fth_unfinished_sweep(folder, hidden);
+    fth_err err = name && !hidden ? fth_no_memory(name) : fth_unfinished_sweep(folder, hidden);
     free(hidden);
     if (err) return err;
     return name ? settle_entry(folder, name, strlen(name)) : settle_all(folder);
@@ -141,7 +137,7 @@ static fth_err make_temp(fth_staged_dir *d) {
     int reason = EEXIST;
     for (int attempt = 0; attempt < 100 && reason == EEXIST; attempt++) {
         d->temp = temp_name(d->path, attempt);
-        if (!d->temp) return no_memory(d->path);
+        if (!d->temp) return fth_no_memory(d->path);
         FTH_TRY(fth_unfinished_hold(d->temp));
         reason = make_locked(d);
         if (reason == 0) return FTH_OK;
@@ -177,7 +173,7 @@ fth_err fth_staged_dir_open(fth_staged_dir *d, const char *path, fth_may_replace
     struct stat there;
     fth_err err;
     if (!folder) {
-        err = no_memory(path);
+        err = fth_no_memory(path);
         goto done;
     }
     const char *name = name_of(d->path);
@@ -197,7 +193,7 @@ done:
 
 fth_err fth_staged_dir_commit(fth_staged_dir *d) {
     char *replaced = NULL, *folder = folder_of(d->path), *old = beside(d->path, ".old");
-    fth_err err = folder && old ? FTH_OK : no_memory(d->path);
+    fth_err err = folder && old ? FTH_OK : fth_no_memory(d->path);
     if (!err) err = fth_sync_dir(d->temp);
     if (!err) err = fth_unfinished_commit(&d->temp, d->path, old, &replaced);
     if (!err) err = fth_sync_dir(folder);

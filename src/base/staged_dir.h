@@ -22,7 +22,8 @@ typedef struct fth_staged_dir {
  * FTH_USAGE where they are not of the kind that is to be written. */
 typedef fth_err fth_may_replace(const char *path);
 
-/* For such a check: FTH_USAGE when a folder holds an entry whose name is none of what it is to be. */
+/* For such a check: FTH_USAGE when a folder holds an entry whose name is none of what it is to
+ * be. */
 fth_err fth_holds_only(const char *path, int (*is_part)(const char *name), const char *what);
 
 /* Begins a folder; parents that are missing are made. may_replace is asked when something is at

@@ -18,17 +18,13 @@ typedef struct reader {
     fth_arena *arena;
 } reader;
 
-static fth_err no_memory(const reader *r) {
-    return fth_fail(FTH_NO_MEMORY, "%s: no memory for its content", r->name);
-}
-
 static size_t event_line(const reader *r) {
     return r->event.start_mark.line + 1;
 }
 
 static fth_err syntax_error(const reader *r) {
     const yaml_parser_t *p = &r->parser;
-    if (p->error == YAML_MEMORY_ERROR) return no_memory(r);
+    if (p->error == YAML_MEMORY_ERROR) return fth_no_memory(r->name);
     const char *problem = p->problem ? p->problem : "cannot be read";
     if (p->error == YAML_READER_ERROR)
         return fth_fail(FTH_BAD_INPUT, "%s: byte %zu: not a YAML file: %s", r->name,
@@ -54,7 +50,7 @@ static fth_err scalar_text(reader *r, const char **text) {
         return fth_fail(FTH_BAD_INPUT, "%s:%zu: text must not contain a NUL", r->name,
                         event_line(r));
     *text = fth_arena_strndup(r->arena, value, length);
-    return *text ? FTH_OK : no_memory(r);
+    return *text ? FTH_OK : fth_no_memory(r->name);
 }
 
 static bool scalar_is_null(const reader *r) {
@@ -68,7 +64,7 @@ static fth_err add_item(reader *r, fth_yaml_entry *e, const char *item) {
     if ((e->count & (e->count - 1)) == 0) { /* 0 or a power of two: full */
         size_t capacity = e->count ? 2 * e->count : 1;
         const char **items = fth_arena_alloc(r->arena, capacity * sizeof *items);
-        if (!items) return no_memory(r);
+        if (!items) return fth_no_memory(r->name);
         if (e->count) memcpy(items, e->items, e->count * sizeof *items);
         e->items = items;
     }
@@ -118,7 +114,7 @@ static fth_err read_inner_mapping(reader *r, fth_yaml_entry *e) {
         FTH_TRY(scalar_text(r, &value));
         size_t length = strlen(key) + 1 + strlen(value);
         char *pair = fth_arena_alloc(r->arena, length + 1);
-        if (!pair) return no_memory(r);
+        if (!pair) return fth_no_memory(r->name);
         snprintf(pair, length + 1, "%s=%s", key, value);
         FTH_TRY(add_item(r, e, pair));
     }
@@ -152,7 +148,7 @@ static fth_err new_entry(reader *r, fth_yaml_entry **first, fth_yaml_entry **ent
             return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s: given twice, first in line %zu", r->name,
                             event_line(r), key, (*end)->line);
     *entry = *end = fth_arena_alloc(r->arena, sizeof **end);
-    if (!*end) return no_memory(r);
+    if (!*end) return fth_no_memory(r->name);
     (*end)->key = key;
     (*end)->line = event_line(r);
     return FTH_OK;
@@ -179,7 +175,7 @@ static fth_err read_items(reader *r, fth_yaml_item **first) {
                 "%s:%zu: an item of the list must hold lines of the form \"key: value\"", r->name,
                 event_line(r));
         *end = fth_arena_alloc(r->arena, sizeof **end);
-        if (!*end) return no_memory(r);
+        if (!*end) return fth_no_memory(r->name);
         **end = (fth_yaml_item){.line = event_line(r)};
         FTH_TRY(read_mapping(r, &(*end)->first));
     }
@@ -215,7 +211,7 @@ static fth_err read_stream(reader *r, const content *c) {
 static fth_err read_text(const char *name, const char *text, size_t size, fth_arena *arena,
                          const content *c) {
     reader r = {.name = name, .arena = arena};
-    if (!yaml_parser_initialize(&r.parser)) return no_memory(&r);
+    if (!yaml_parser_initialize(&r.parser)) return fth_no_memory(r.name);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, size);
     fth_err err = read_stream(&r, c);
     if (r.has_event) yaml_event_delete(&r.event);

@@ -4,19 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/device/device.h"
 #include "base/option_uses.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "data/frames.h"
-
-double fth_bench_cpu(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Bytes of this process: resident now, or at their peak. */
 static int64_t process_bytes(const char *key) {
@@ -38,16 +31,6 @@ fth_err fth_bench_bytes(fth_device *dev, bool peak, int64_t *out) {
     FTH_TRY(dev->backend->memory(dev, &available, &total));
     *out = total - available;
     return FTH_OK;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double fth_bench_median(double *seconds, int64_t n) {
-    qsort(seconds, (size_t)n, sizeof *seconds, by_value);
-    return n % 2 ? seconds[n / 2] : 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]);
 }
 
 void fth_bench_print_profile(const double *times, double total, double n, const char *unit) {
@@ -111,13 +94,21 @@ fth_err fth_bench_config(const fth_bench *b, fth_config *out) {
 
 /* groups: of bench, model, device. */
 static fth_err check(const fth_bench *b, const char *part, const fth_option_group *groups) {
-    static const fth_option_use uses[] = {{"vocab", " train generate "},
-                                          {"sentence_length", " train generate "},
-                                          {"max_tokens", " train "},
+    static const fth_option_use uses[] = {{"vocab", " train generate scaling "},
+                                          {"sentence_length", " train generate scaling "},
+                                          {"max_tokens", " train scaling "},
                                           {"updates", " train "},
-                                          {"update_freq", " train "},
-                                          {"pipeline", " train "},
-                                          {"reduce", " train "},
+                                          {"update_freq", " train scaling "},
+                                          {"pipeline", " train scaling "},
+                                          {"reduce", " train scaling "},
+                                          {"ranks", " scaling "},
+                                          {"ranks_per_host", " scaling "},
+                                          {"link_gb_s", " scaling "},
+                                          {"net_gb_s", " scaling "},
+                                          {"latency_us", " scaling "},
+                                          {"batch_ms", " scaling "},
+                                          {"update_ms", " scaling "},
+                                          {"topology", " scaling "},
                                           {"classes", " train "},
                                           {"image_size", " train "},
                                           {"front", " train "},
@@ -150,14 +141,32 @@ static fth_err run_part(const fth_bench *b, const char *part, const fth_option_g
     static const struct {
         const char *name;
         fth_err (*run)(const fth_bench *b);
-    } parts[] = {
-        {"train", fth_bench_train}, {"generate", fth_bench_generate}, {"gemm", fth_bench_gemm}};
+    } parts[] = {{"train", fth_bench_train},
+                 {"generate", fth_bench_generate},
+                 {"gemm", fth_bench_gemm},
+                 {"scaling", fth_bench_scaling}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(part, parts[i].name) != 0) continue;
         FTH_TRY(check(b, part, groups));
         return parts[i].run(b);
     }
-    return fth_fail(FTH_USAGE, "bench %s: must be train, generate or gemm", part);
+    return fth_fail(FTH_USAGE, "bench %s: must be train, generate, gemm or scaling", part);
+}
+
+/* Reads the options once more, with those of the file below those of the command line. */
+static fth_err read_topology(const fth_usage *usage, fth_option_group *groups, int argc,
+                             char **argv, const char *file, fth_parsed *parsed) {
+    bool done;
+    fth_parsed before = *parsed; /* has the name of the file */
+    char **words = calloc((size_t)argc + 2, sizeof *words), config[] = "--config";
+    if (!words) return fth_fail(FTH_NO_MEMORY, "no memory for arguments");
+    memcpy(words, argv, sizeof *words * (size_t)argc);
+    words[argc] = config;
+    words[argc + 1] = (char *)file;
+    fth_err err = fth_verb_options(usage, groups, 3, argc + 2, words, parsed, &done);
+    fth_parsed_fini(&before);
+    free(words);
+    return err;
 }
 
 fth_err fth_verb_bench(int argc, char **argv) {
@@ -167,15 +176,19 @@ fth_err fth_verb_bench(int argc, char **argv) {
     fth_option_group groups[] = {bench_options_group(&options), fth_model_options_group(&model),
                                  fth_device_options_group(&device)};
     const fth_usage usage = {
-        "fathom bench", "train | generate [MODEL] | gemm",
+        "fathom bench", "train | generate [MODEL] | gemm | scaling",
         "train: times updates of a model on made-up sentences: tokens (source and target) per "
         "second, memory, and where the time goes. generate: generated tokens per second, of a "
         "fresh model or of one that is given. gemm: the products of linear maps on the CPU, every "
-        "path that this machine has beside the measured peak of the unit that it uses.",
+        "path that this machine has beside the measured peak of the unit that it uses. scaling: "
+        "how "
+        "fast the model would train on ranks that are not here.",
         1, 2};
     fth_parsed parsed;
     bool done;
     fth_err err = fth_verb_options(&usage, groups, 3, argc, argv, &parsed, &done);
+    if (err == FTH_OK && !done && options.topology[0])
+        err = read_topology(&usage, groups, argc, argv, options.topology, &parsed);
     if (err == FTH_OK && !done) {
         err = fth_model_paths(&parsed, 1, 1);
         const fth_bench b = {&options, &model, &device,

@@ -2,7 +2,9 @@
 #ifndef FTH_CLI_BENCH_H
 #define FTH_CLI_BENCH_H
 
-#include "cli/common_options.h"
+#include "backend/device/device.h"
+#include "cli/device_options.h"
+#include "cli/model_options.h"
 
 #define BENCH_OPTIONS(X)                                                                           \
     X(I64, vocab, "8192", FTH_RANGE(5, 16777216), "words of the vocabulary")                       \
@@ -17,9 +19,19 @@
     X(I64, frames, "320", FTH_RANGE(1, 262140), "train: of every recording; four make a row")      \
     X(I64, patch, "4", FTH_RANGE(1, 1024), "train: points a side of a patch of a picture")         \
     X(I64, update_freq, "1", FTH_RANGE(1, 65536),                                                  \
-      "train: batches of an update; ranks that mpirun has started share them")                     \
-    X(I64, pipeline, "1", FTH_RANGE(1, 65536), "train: stages, as in fathom train")                \
-    X(CHOICE, reduce, "exact", FTH_CHOICES("exact|fast"), "train: as in fathom train")             \
+      "train, scaling: batches of an update; ranks share them")                                    \
+    X(I64, pipeline, "1", FTH_RANGE(1, 65536), "train, scaling: stages of layers")                 \
+    X(CHOICE, reduce, "exact", FTH_CHOICES("exact|fast"), "train, scaling: as in fathom train")    \
+    X(I64, ranks, "2", FTH_RANGE(1, 65536), "scaling: ranks that would train together")            \
+    X(I64, ranks_per_host, "8", FTH_RANGE(1, 65536), "scaling: of them on a host")                 \
+    X(F64, link_gb_s, "300", FTH_ABOVE(0),                                                         \
+      "scaling: gigabytes a second out of a rank, to others of its host")                          \
+    X(F64, net_gb_s, "50", FTH_ABOVE(0), "scaling: gigabytes a second from a host to others")      \
+    X(F64, latency_us, "20", FTH_MIN(0), "scaling: microseconds until a message begins to come")   \
+    X(F64, batch_ms, "0", FTH_MIN(0),                                                              \
+      "scaling: forward and backward of a batch on one rank; 0: measured here")                    \
+    X(F64, update_ms, "0", FTH_MIN(0), "scaling: the rest of an update, with --batch-ms")          \
+    X(STR, topology, "", FTH_SHOWN_AS("FILE"), "scaling: YAML with the options of scaling")        \
     X(I64, updates, "10", FTH_RANGE(1, 1000000), "train: updates to time, after two to warm up")   \
     X(SIZE, memory_budget, "", FTH_ANY, "train: as in fathom train")                               \
     X(BOOL, telemetry, "false", FTH_ANY,                                                           \
@@ -51,11 +63,7 @@ typedef struct fth_bench {
 fth_err fth_bench_train(const fth_bench *b);
 fth_err fth_bench_generate(const fth_bench *b);
 fth_err fth_bench_gemm(const fth_bench *b);
-
-double fth_bench_cpu(void);
-
-/* Sorts the times and gives the one in the middle. */
-double fth_bench_median(double *seconds, int64_t n);
+fth_err fth_bench_scaling(const fth_bench *b);
 
 /* Bytes taken on the device, now or at their peak: of a GPU what the driver says, else what the
  * process has. */

@@ -34,6 +34,17 @@ static bool has_target(const fth_config *c, int64_t k) {
     return has_pictures(c) ? k % 5 < 2 : k % 20 < 3;
 }
 
+fth_recipe fth_bench_recipe(void) {
+    return (fth_recipe){.schedule = {.kind = FTH_CONSTANT, .lr = 1e-5},
+                        .beta1 = 0.9,
+                        .beta2 = 0.98,
+                        .eps = 1e-8,
+                        .weight_decay = 1e-4,
+                        .smoothing = 0.1,
+                        .dropout = true,
+                        .seed = 1};
+}
+
 fth_trainer_spec fth_bench_size(const bench_options *o, const fth_config *c) {
     const int64_t length = longest_of(o, c), n = o->max_tokens / length;
     fth_trainer_spec size = {.src_tokens = c->arch == FTH_DEC ? 0 : o->max_tokens,

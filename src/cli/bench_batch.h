@@ -14,6 +14,9 @@ typedef struct fth_bench_batch {
     int32_t *labels; /* [sentences] */
 } fth_bench_batch;
 
+/* How updates are made. */
+fth_recipe fth_bench_recipe(void);
+
 /* What a batch of the options holds, memory and early updates left open. */
 fth_trainer_spec fth_bench_size(const bench_options *o, const fth_config *c);
 

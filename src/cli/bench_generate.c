@@ -7,6 +7,7 @@
 
 #include "backend/device/device.h"
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/philox.h"
 #include "cli/bench.h"
 #include "decode/search.h"
@@ -148,10 +149,10 @@ static fth_err measure(bench *b) {
     FTH_TRY(generate_once(b, false));
     if (b->o->profile) fth_stepper_profile(b->stepper, true);
     for (int64_t i = 0; i < b->o->repeats; i++) {
-        const double start = fth_now(), cpu = fth_bench_cpu();
+        const double start = fth_now(), cpu = fth_seconds(CLOCK_PROCESS_CPUTIME_ID);
         FTH_TRY(generate_once(b, false));
         b->seconds[i] = fth_now() - start;
-        const double spent = fth_bench_cpu() - cpu;
+        const double spent = fth_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         if (i == 0 || spent < b->least_cpu) b->least_cpu = spent;
     }
     if (b->o->profile) return FTH_OK;
@@ -162,7 +163,7 @@ static fth_err report(bench *b) {
     const int64_t n = b->o->repeats;
     double total = 0;
     for (int64_t i = 0; i < n; i++) total += b->seconds[i];
-    const double median = fth_bench_median(b->seconds, n);
+    const double median = fth_median(b->seconds, n);
     int64_t peak = 0;
     FTH_TRY(fth_bench_bytes(b->device, true, &peak));
     peak -= b->before;

@@ -5,6 +5,7 @@
 
 #include "backend/device/device.h"
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/philox.h"
 #include "cli/bench.h"
 #include "cli/bench_batch.h"
@@ -66,13 +67,13 @@ static fth_err measure(bench *b) {
     for (int64_t i = 0; i < b->o->updates + warm; i++) {
         if (i == warm && b->o->profile) fth_program_profile(b->trainer.program, true);
         if (i == warm) b->sent = sent_by(b), b->waited = fth_ranks_waited(b->ranks);
-        double start = fth_now(), cpu = fth_bench_cpu();
+        double start = fth_now(), cpu = fth_seconds(CLOCK_PROCESS_CPUTIME_ID);
         fth_update u;
         FTH_TRY(fth_trainer_update(&b->trainer, i + 1, b->batches, n, &u));
         if (!u.finite) return fth_fail(FTH_DIVERGED, "update %lld is not finite", (long long)i + 1);
         if (i == 0) b->startup += fth_now() - start; /* a first update may prepare things */
         if (i >= warm) b->seconds[i - warm] = fth_now() - start;
-        cpu = fth_bench_cpu() - cpu;
+        cpu = fth_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         if (i == warm || (i > warm && cpu < b->least_cpu)) b->least_cpu = cpu;
         if (!b->telemetry) continue;
         start = fth_now();
@@ -93,7 +94,7 @@ static fth_err report(bench *b) {
     int64_t n = b->o->updates, peak = 0;
     double total = 0;
     for (int64_t i = 0; i < n; i++) total += b->seconds[i];
-    double median = fth_bench_median(b->seconds, n), watched = fth_bench_median(b->watched, n);
+    double median = fth_median(b->seconds, n), watched = fth_median(b->watched, n);
     const fth_batch *batch = &b->made.store.batch;
     const double batches = (double)b->o->update_freq;
     double tokens = batches * (batch->side[0].rows + batch->side[1].rows);
@@ -155,14 +156,7 @@ fth_err fth_bench_train(const fth_bench *what) {
     const fth_device_options *d = what->device;
     bench b = {.o = o};
     fth_config config;
-    fth_recipe recipe = {.schedule = {.kind = FTH_CONSTANT, .lr = 1e-5},
-                         .beta1 = 0.9,
-                         .beta2 = 0.98,
-                         .eps = 1e-8,
-                         .weight_decay = 1e-4,
-                         .smoothing = 0.1,
-                         .dropout = true,
-                         .seed = 1};
+    const fth_recipe recipe = fth_bench_recipe();
     FTH_TRY(fth_bench_config(what, &config));
     FTH_TRY(check_length(o, &config));
     b.seconds = calloc((size_t)o->updates * 2, sizeof *b.seconds);

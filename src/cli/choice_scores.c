@@ -43,10 +43,6 @@ typedef struct work {
     fth_choice_scores *out;
 } work;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for questions");
-}
-
 /* ---- tokens ---- */
 
 static fth_err add_id(fth_ids *ids, int32_t id) {
@@ -57,7 +53,8 @@ static fth_err add_id(fth_ids *ids, int32_t id) {
 
 static fth_err encode_joined(const fth_tokenizer *t, const fth_choice *c, fth_ids *out) {
     char *text = fth_strdup_printf("%s%s", c->prompt, c->ending);
-    fth_err err = text ? fth_tokenizer_encode(t, text, strlen(text), out) : no_memory();
+    fth_err err =
+        text ? fth_tokenizer_encode(t, text, strlen(text), out) : fth_no_memory("questions");
     free(text);
     return err;
 }
@@ -158,7 +155,7 @@ static fth_err encode_all(work *w) {
     w->asked = calloc(n, sizeof *w->asked);
     w->order = calloc(n, sizeof *w->order);
     w->ends = calloc(n, sizeof *w->ends);
-    if (!w->scored || !w->asked || !w->order || !w->ends) return no_memory();
+    if (!w->scored || !w->asked || !w->order || !w->ends) return fth_no_memory("questions");
     FTH_TRY(make_head(w));
     for (size_t i = 0; i < n; i++) {
         w->order[i] = &w->asked[i];
@@ -199,7 +196,8 @@ static fth_err batch_init(const work *w, int64_t first, int64_t end, batch *b) {
     b->tokens = malloc(tokens * sizeof *b->tokens);
     b->offsets = calloc(n + 1, sizeof *b->offsets);
     b->sources = malloc((sources + 1) * sizeof *b->sources);
-    return b->sequences && b->tokens && b->offsets && b->sources ? FTH_OK : no_memory();
+    return b->sequences && b->tokens && b->offsets && b->sources ? FTH_OK
+                                                                 : fth_no_memory("questions");
 }
 
 /* Sorted, with the place of each in which to leave its result. */
@@ -281,7 +279,7 @@ static fth_err score_batch(work *w, int64_t first, int64_t end) {
     size_t most = 0;
     for (int64_t i = first; i < end; i++) most += (size_t)w->order[i]->n;
     scored **to = calloc(most, sizeof *to);
-    fth_err err = to ? make_batch(w, first, end, &b, to) : no_memory();
+    fth_err err = to ? make_batch(w, first, end, &b, to) : fth_no_memory("questions");
     if (!err) {
         fth_sequences_sort(b.sequences, b.n);
         w->out->rows += fth_sequences_measure(b.sequences, b.n).tokens;
@@ -319,7 +317,7 @@ static fth_err keep_scores(work *w) {
     fth_choice_scores *out = w->out;
     out->endings = calloc(w->n_scored, sizeof *out->endings);
     out->first = calloc((size_t)w->task->questions->n, sizeof *out->first);
-    if (!out->endings || !out->first) return no_memory();
+    if (!out->endings || !out->first) return fth_no_memory("questions");
     for (size_t i = 0; i < w->n_scored; i++)
         out->endings[i] = (fth_ending_score){.logp = w->scored[i].logp,
                                              .tokens = w->scored[i].n - w->scored[i].from};

@@ -2,7 +2,7 @@
 #ifndef FTH_CLI_CHOICE_SCORES_H
 #define FTH_CLI_CHOICE_SCORES_H
 
-#include "backend/arenas.h"
+#include "decode/stepper.h"
 #include "base/log.h"
 #include "data/choices.h"
 #include "model/model.h"

@@ -1,5 +1,5 @@
-/* corpus.c: fathom corpus: phrase pairs in real languages, or pictures with label maps, made up from
- * a seed. */
+/* corpus.c: fathom corpus: phrase pairs in real languages, or pictures with label maps, made up
+ * from a seed. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

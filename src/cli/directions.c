@@ -7,7 +7,7 @@
 #include "backend/device/device.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/common_options.h"
+#include "cli/device_options.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "data/folder.h"

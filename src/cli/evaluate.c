@@ -7,7 +7,7 @@
 #include "backend/device/device.h"
 #include "base/number.h"
 #include "base/option_uses.h"
-#include "cli/common_options.h"
+#include "cli/device_options.h"
 #include "cli/evaluate_choices.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"

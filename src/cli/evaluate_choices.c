@@ -25,10 +25,6 @@ typedef struct work {
     fth_log log;
 } work;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for questions");
-}
-
 /* ---- files ---- */
 
 /* The form asked for, with the keys of the options. *out is NULL where the file shows it. */
@@ -72,7 +68,7 @@ static fth_err draw_shots(work *w) {
     fth_rng_init(&rng, (uint64_t)w->o->seed, UINT64_C(0x73686f7473));
     const size_t n = (size_t)w->examples.n, wanted = (size_t)w->o->shots;
     w->shots = calloc(n + 1, sizeof *w->shots);
-    if (!w->shots) return no_memory();
+    if (!w->shots) return fth_no_memory("questions");
     for (size_t i = 0; i < n; i++) w->shots[i] = &w->examples.items[i];
     for (size_t i = 0; i < wanted; i++) {
         const size_t k = i + (size_t)fth_rng_below(&rng, n - i);
@@ -123,7 +119,7 @@ static fth_err print_question(const work *w, int64_t i, fth_str *out) {
         json_pack("{s:I, s:i, s:i, s:i, s:o, s:o, s:o}", "line", (json_int_t)q->line, "answer",
                   (int)q->answer, "chosen", (int)chosen(w, i, false), "chosen_by_bytes",
                   (int)chosen(w, i, true), "logp", logp, "bytes", bytes, "tokens", tokens);
-    fth_err err = line ? fth_json_write(line, 0, out) : no_memory();
+    fth_err err = line ? fth_json_write(line, 0, out) : fth_no_memory("questions");
     json_decref(line);
     return err ? err : fth_str_add(out, "\n", 1);
 }
@@ -156,7 +152,7 @@ static fth_err print_result(const work *w, bool json) {
                   standard_error(raw, n), "accuracy_by_bytes", by_bytes, "accuracy_by_bytes_stderr",
                   standard_error(by_bytes, n), "tokens", (json_int_t)w->scores.rows, "tokens_alone",
                   (json_int_t)w->scores.rows_alone, "cut", (json_int_t)w->scores.cut);
-    fth_err err = all ? fth_json_write(all, 0, &text) : no_memory();
+    fth_err err = all ? fth_json_write(all, 0, &text) : fth_no_memory("questions");
     if (!err) printf("%s\n", text.text);
     json_decref(all);
     fth_str_fini(&text);

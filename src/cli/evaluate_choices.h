@@ -2,9 +2,8 @@
 #ifndef FTH_CLI_EVALUATE_CHOICES_H
 #define FTH_CLI_EVALUATE_CHOICES_H
 
-#include "backend/arenas.h"
+#include "decode/stepper.h"
 #include "base/options.h"
-#include "cli/common_options.h"
 #include "model/model.h"
 
 #define CHOICES_OPTIONS(X)                                                                         \

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/option_uses.h"
 #include "base/writer.h"
-#include "cli/common_options.h"
+#include "cli/device_options.h"
 #include "cli/generate_input.h"
 #include "cli/generate_recordings.h"
 #include "cli/language_tags.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/guard.h"
+#include "cli/end_by_signal.h"
 #include "cli/help.h"
 #include "cli/verb.h"
 
@@ -38,7 +38,7 @@ static fth_err run(int argc, char **argv) {
 int main(int argc, char **argv) {
     /* a file beyond the limit is an error of write, which says what failed */
     signal(SIGXFSZ, SIG_IGN);
-    fth_guard();
+    fth_end_by_signal();
     fth_err err = run(argc, argv);
     /* a full disk may show itself only now; results that are not there must not look like
      * success */

@@ -7,7 +7,7 @@
 
 #include "backend/device/device.h"
 #include "base/json.h"
-#include "cli/common_options.h"
+#include "cli/device_options.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
 #include "base/option_uses.h"
@@ -17,6 +17,7 @@
 #include "data/class_map.h"
 #include "data/image_list.h"
 #include "data/label_set.h"
+#include "data/masking.h"
 #include "data/records.h"
 #include "text/tokenizer.h"
 #include "train/predict.h"
@@ -35,7 +36,8 @@
     X(CHOICE, format, "text", FTH_CHOICES("text|tsv|json"),                                        \
       "text: the class or the value; tsv: and the probabilities; json: a JSON object a line")      \
     X(STR, maps, "", FTH_SHOWN_AS("FOLDER"),                                                       \
-      "head token-class: the classes of pixels as 000000.png and so on in this new folder, in "    \
+      "pictures, head token-class: the classes of pixels as 000000.png and so on in this new "     \
+      "folder, in "                                                                                \
       "place "                                                                                     \
       "of lines of numbers")                                                                       \
     X(I64, max_tokens, "4096", FTH_RANGE(8, 16777216), "rows of a batch at most")
@@ -51,6 +53,7 @@ typedef struct work {
     fth_label_set labels;
     fth_image_facts image;
     fth_tokenizer *tokenizer;
+    uint8_t *word_start; /* of head token-class on text: of each token */
     fth_ids ids, separator;
     double *out;    /* [max_tokens, outputs] */
     float *picture; /* [2, numbers of a picture] */
@@ -105,7 +108,7 @@ static void print_sample(const work *w, double *x, int32_t n) {
     putchar('\n');
 }
 
-/* ---- classes of pixels ---- */
+/* ---- classes of pixels and words ---- */
 
 static void print_map(const uint8_t *map, int64_t n) {
     for (int64_t i = 0; i < n; i++) printf(i ? " %d" : "%d", map[i]);
@@ -136,7 +139,38 @@ static fth_err say_places(work *w, int32_t i, const double *logits) {
     return err;
 }
 
+/* Row r of the batch in the words of the labels. */
+static const char *class_of_row(const work *w, int32_t r, char room[16]) {
+    const int32_t n = w->model.config.classes;
+    const double *x = w->out + (int64_t)r * n;
+    int32_t best = 0;
+    for (int32_t k = 1; k < n; k++)
+        if (x[k] > x[best]) best = k;
+    return name_of(w, best, room);
+}
+
+/* A line of tags for each sentence: of its words' first tokens. The arrays of the batch are still as
+ * they were filled. */
+static void say_tags(const work *w, int32_t n) {
+    const fth_predictor *p = &w->predictor;
+    char room[16];
+    for (int32_t i = 0; i < n; i++) {
+        bool first = true;
+        for (int32_t r = p->offsets[i] + 1; r < p->offsets[i + 1] - 1; r++) {
+            if (!w->word_start[p->ids[r]]) continue;
+            printf(first ? "%s" : " %s", class_of_row(w, r, room));
+            first = false;
+        }
+        putchar('\n');
+    }
+}
+
 static fth_err say_all_places(work *w, int32_t n) {
+    if (w->word_start) {
+        say_tags(w, n);
+        fflush(stdout);
+        return FTH_OK;
+    }
     const fth_config *c = &w->model.config;
     const int64_t rows = fth_config_patches(c) + fth_config_has_cls(c);
     for (int32_t i = 0; i < n; i++)
@@ -164,6 +198,16 @@ static fth_err add_ids(fth_ids *list, const fth_ids *more) {
     return FTH_OK;
 }
 
+/* Words behind the end of what a model reads have no tags. */
+static fth_err check_length(const work *w) {
+    const int64_t rows = (int64_t)w->ids.n + 2, most = w->model.config.max_positions;
+    if (!w->word_start || (rows <= most && rows <= w->o->max_tokens)) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT,
+                    "a line has %lld tokens, bos and eos included; the model reads %lld, "
+                    "--max-tokens is %lld",
+                    (long long)rows, (long long)most, (long long)w->o->max_tokens);
+}
+
 static fth_err add_record(work *w, const fth_record *r) {
     bool full;
     w->ids.n = 0;
@@ -171,6 +215,7 @@ static fth_err add_record(work *w, const fth_record *r) {
         if (i) FTH_TRY(add_ids(&w->ids, &w->separator));
         FTH_TRY(fth_tokenizer_encode(w->tokenizer, r->text[i], r->length[i], &w->ids));
     }
+    FTH_TRY(check_length(w));
     FTH_TRY(fth_predictor_add_text(&w->predictor, w->ids.ids, (int64_t)w->ids.n, &full));
     if (!full) return FTH_OK;
     FTH_TRY(flush(w));
@@ -201,6 +246,8 @@ static fth_err predict_text(work *w, const char *folder) {
     }
     FTH_TRY(fth_tokenizers_load(folder, &source, &w->tokenizer));
     if (source != w->tokenizer) fth_tokenizer_free(source); /* an encoder has one side */
+    if (fth_predictor_of_places(&w->predictor))
+        FTH_TRY(fth_word_starts(w->tokenizer, &w->word_start));
     FTH_TRY(find_separator(w));
     FTH_TRY(fth_records_new(&spec, &records));
     fth_err err;
@@ -264,10 +311,11 @@ static fth_err predict_pictures(work *w, const char *folder) {
 /* Options that are of pixels alone, or not of them. */
 static fth_err check_options(const work *w, const fth_option_group *groups, size_t n) {
     static const char *const of_samples[] = {"format", NULL};
-    if (fth_predictor_of_places(&w->predictor))
-        return fth_refuse_options(groups, n, of_samples,
-                                  "head token-class prints lines of numbers");
-    return fth_refuse_option(groups, n, "maps", "is for head token-class");
+    const bool places = fth_predictor_of_places(&w->predictor);
+    if (!places || !w->o->images[0])
+        FTH_TRY(fth_refuse_option(groups, n, "maps", "is for head token-class of pictures"));
+    if (!places) return FTH_OK;
+    return fth_refuse_options(groups, n, of_samples, "head token-class prints lines of classes");
 }
 
 static fth_err predict(work *w, const char *folder, const fth_device_options *d,
@@ -297,6 +345,7 @@ static void work_fini(work *w) {
     fth_ids_fini(&w->ids);
     fth_ids_fini(&w->separator);
     free(w->out);
+    free(w->word_start);
     free(w->picture);
     free(w->size);
     fth_staged_dir_fini(&w->maps);
@@ -312,7 +361,7 @@ fth_err fth_verb_predict(int argc, char **argv) {
     const fth_usage usage = {"fathom predict", "MODEL --input FILE",
                              "Prints what an encoder with head class or regression says of every "
                              "line of text, or of every picture; with head token-class a line "
-                             "for each picture, the class of every pixel.",
+                             "for each, of the classes of its words or pixels.",
                              1, 1};
     fth_parsed parsed;
     bool done;

@@ -63,7 +63,28 @@ static void print_dash(const char *what, const fth_preflight *p, const fth_dash 
     if (d->updates < p->planned) printf("  not finite at update %d\n", d->updates + 1);
 }
 
-static void print_text(const fth_preflight *p) {
+static void print_ranks(const fth_preflight *p, int ranks) {
+    if (p->n_plans == 0) return;
+    printf("%d ranks on this machine\n", ranks);
+    printf("  stages  batches an update  memory of a rank  sent in an update  waiting  target "
+           "tokens/s\n");
+    for (int i = 0; i < p->n_plans; i++) {
+        const fth_rank_plan *r = &p->plan[i];
+        printf("  %6d  %17d  %12.1f MiB  %13.1f MiB  %5.0f %%  %15.0f%s\n", r->stages, r->batches,
+               mib(r->bytes), r->sent / 1048576, 100 * r->waiting, r->target_tokens_per_s,
+               r->fits ? "" : "  (too large)");
+    }
+    if (p->best_plan < 0) {
+        printf("  no number of stages fits into this machine\n");
+        return;
+    }
+    const fth_rank_plan *best = &p->plan[p->best_plan];
+    printf("  recommended: --ranks %d --update-freq %d", ranks, best->batches);
+    if (best->stages > 1) printf(" --pipeline %d", best->stages);
+    printf("\n");
+}
+
+static void print_text(const fth_preflight *p, int ranks) {
     printf("verdict: %s\n  %s\n\n", fth_verdict_name(p->verdict), p->reason);
     if (p->advice && strcmp(p->advice, p->reason) != 0) printf("advice: %s\n\n", p->advice);
     printf("%-22s %.2f M\n", "parameters", (double)p->parameters / 1e6);
@@ -74,7 +95,7 @@ static void print_text(const fth_preflight *p) {
            mib(p->activation_bytes),
            p->fits && p->planned_bytes < whole ? " (cut by recomputing layers)" : "",
            mib(p->available_bytes));
-    printf("%-22s %.1f MiB of the machine's memory\n", "batches of an update", mib(p->batch_bytes));
+    printf("%-22s %.1f MiB of the machine's memory\n", "batches at a time", mib(p->batch_bytes));
     if (!p->fits) return;
     print_time(p->estimated ? "time per update, about" : "time per update", p->seconds_per_update);
     if (!isnan(p->updates_per_epoch))
@@ -92,6 +113,7 @@ static void print_text(const fth_preflight *p) {
     print_dash(what, p, &p->scheduled);
     snprintf(what, sizeof what, "%d updates at the peak rate, from the same start", p->planned);
     print_dash(what, p, &p->peak);
+    print_ranks(p, ranks);
 }
 
 static fth_err print_json(const fth_preflight *p) {
@@ -105,19 +127,19 @@ static fth_err print_json(const fth_preflight *p) {
 }
 
 static fth_err fly(const fth_run_spec *spec, const fth_device_options *d,
-                   const preflight_options *own) {
+                   const preflight_options *own, int ranks) {
     fth_device *device = NULL;
     fth_preflight p;
     fth_log log;
     fth_log_init(&log, stderr, false);
-    const fth_preflight_how how = {(int32_t)own->vocab, own->quick, &log};
+    const fth_preflight_how how = {(int32_t)own->vocab, own->quick, &log, ranks};
     FTH_TRY(fth_device_open(d->device, d->precision, (int)d->threads, &device));
     fth_err err = fth_preflight_run(spec, &how, device, &p);
     if (err == FTH_OK) {
         if (own->json)
             err = print_json(&p);
         else
-            print_text(&p);
+            print_text(&p, ranks);
         fth_preflight_fini(&p);
     }
     fth_device_close(device);
@@ -149,9 +171,12 @@ fth_err fth_verb_preflight(int argc, char **argv) {
         const bool has_data = parsed.n_positionals > 0;
         if (has_data)
             err = fth_refuse_option(groups, 1, "vocab", "a data set has its own vocabulary");
+        if (err == FTH_OK)
+            err = fth_refuse_option(run.groups, FTH_RUN_GROUPS, "pipeline",
+                                    "preflight looks at every number of stages; --ranks is enough");
         if (err == FTH_OK) err = fth_run_spec_from_options(&run, &spec);
         spec.data = has_data ? parsed.positionals[0] : NULL;
-        if (err == FTH_OK) err = fly(&spec, &run.device, &own);
+        if (err == FTH_OK) err = fly(&spec, &run.device, &own, (int)run.train.ranks);
     }
     fth_parsed_fini(&parsed);
     return err;

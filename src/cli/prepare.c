@@ -20,16 +20,20 @@
       "training pairs as lines of source<TAB>target, or a table (see --columns)")                  \
     X(LIST, train_jsonl, "", FTH_SHOWN_AS("FILE"), "training pairs as JSON lines")                 \
     X(LIST, train_text, "", FTH_SHOWN_AS("FILE"), "plain text, for a language model")              \
+    X(LIST, train_tagged, "", FTH_SHOWN_AS("FILE"),                                                \
+      "words with a class for each: lines of word<TAB>tag, a blank line after a sentence (CoNLL)") \
     X(LIST, valid_src, "", FTH_SHOWN_AS("FILE"), "source of the validation pairs")                 \
     X(LIST, valid_tgt, "", FTH_SHOWN_AS("FILE"), "target of the validation pairs")                 \
     X(LIST, valid_tsv, "", FTH_SHOWN_AS("FILE"), "validation pairs as lines of source<TAB>target") \
     X(LIST, valid_jsonl, "", FTH_SHOWN_AS("FILE"), "validation pairs as JSON lines")               \
     X(LIST, valid_text, "", FTH_SHOWN_AS("FILE"), "plain text for validation")                     \
+    X(LIST, valid_tagged, "", FTH_SHOWN_AS("FILE"), "tagged words for validation")                 \
     X(LIST, test_src, "", FTH_SHOWN_AS("FILE"), "source of the test pairs")                        \
     X(LIST, test_tgt, "", FTH_SHOWN_AS("FILE"), "target of the test pairs")                        \
     X(LIST, test_tsv, "", FTH_SHOWN_AS("FILE"), "test pairs as lines of source<TAB>target")        \
     X(LIST, test_jsonl, "", FTH_SHOWN_AS("FILE"), "test pairs as JSON lines")                      \
     X(LIST, test_text, "", FTH_SHOWN_AS("FILE"), "plain text for the test")                        \
+    X(LIST, test_tagged, "", FTH_SHOWN_AS("FILE"), "tagged words for the test")                    \
     X(STR, json_source, "source", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the source")        \
     X(STR, json_target, "target", FTH_SHOWN_AS("KEY"), "JSON lines: the key of the target")        \
     X(STR, json_references, "references", FTH_SHOWN_AS("KEY"),                                     \
@@ -113,7 +117,7 @@ enum { TEXT, LANGUAGES, TABLES, PICTURES, RECORDINGS, VOCABULARY, DATA_SET, N_GR
 
 /* The lists of a split, as the options have them. */
 typedef struct split_lists {
-    const fth_list *src, *tgt, *tsv, *jsonl, *text;
+    const fth_list *src, *tgt, *tsv, *jsonl, *text, *tagged;
 } split_lists;
 
 static fth_text_file *list_files(const fth_list *list, fth_arena *arena) {
@@ -133,9 +137,10 @@ static fth_err add_files(fth_text_spec *spec, int side, const fth_list *list, ft
 static fth_err describe_split(const split_lists *l, const char *name, fth_text_spec *spec,
                               fth_arena *arena) {
     int pairs = l->src->count || l->tgt->count;
-    if (pairs + !!l->tsv->count + !!l->jsonl->count + !!l->text->count > 1)
+    if (pairs + !!l->tsv->count + !!l->jsonl->count + !!l->text->count + !!l->tagged->count > 1)
         return fth_fail(FTH_USAGE,
-                        "--%s-...: give pairs of files, tsv, jsonl or text, not several of them",
+                        "--%s-...: give pairs of files, tsv, jsonl, text or tagged, not several of "
+                        "them",
                         name);
     if (pairs) {
         if (!l->src->count || !l->tgt->count)
@@ -145,9 +150,15 @@ static fth_err describe_split(const split_lists *l, const char *name, fth_text_s
         FTH_TRY(add_files(spec, 0, l->src, arena));
         return add_files(spec, 1, l->tgt, arena);
     }
-    const fth_list *list = l->tsv->count ? l->tsv : l->jsonl->count ? l->jsonl : l->text;
+    const fth_list *list = l->tsv->count      ? l->tsv
+                           : l->jsonl->count  ? l->jsonl
+                           : l->tagged->count ? l->tagged
+                                              : l->text;
     if (!list->count) return FTH_OK;
-    spec->kind = l->tsv->count ? FTH_TEXT_TSV : l->jsonl->count ? FTH_TEXT_JSONL : FTH_TEXT_PLAIN;
+    spec->kind = l->tsv->count      ? FTH_TEXT_TSV
+                 : l->jsonl->count  ? FTH_TEXT_JSONL
+                 : l->tagged->count ? FTH_TEXT_TAGGED
+                                    : FTH_TEXT_PLAIN;
     return add_files(spec, 0, list, arena);
 }
 
@@ -170,10 +181,32 @@ static fth_err describe_labels(const char *text, fth_label_set *labels) {
     return FTH_OK;
 }
 
+static bool has_tags(const fth_prepare *p) {
+    for (int i = 0; i < FTH_N_SPLITS; i++)
+        if (p->text[i].kind == FTH_TEXT_TAGGED) return true;
+    return false;
+}
+
+static fth_err describe_tags(const table_options *o, const fth_option_group *groups,
+                             fth_prepare *p) {
+    static const char *const of_columns[] = {"columns", "header", "pair_separator", NULL};
+    FTH_TRY(fth_refuse_options(groups, N_GROUPS, of_columns, "is for tables, not tagged words"));
+    for (int i = 0; i < FTH_N_SPLITS; i++)
+        if (p->text[i].kind != FTH_TEXT_NONE && p->text[i].kind != FTH_TEXT_TAGGED)
+            return fth_fail(FTH_USAGE, "--%s-...: must be tagged words as in the other splits",
+                            fth_split_name(i));
+    FTH_TRY(describe_labels(o->labels, &p->labels));
+    if (p->labels.kind == FTH_LABELS_NUMBER)
+        return fth_fail(FTH_USAGE, "--labels number: words have classes");
+    p->labels.kind = FTH_LABELS_PLACES;
+    return FTH_OK;
+}
+
 /* Tables in the place of pairs between tabs. */
 static fth_err describe_tables(const table_options *o, const fth_option_group *groups,
                                fth_table_columns *columns, fth_prepare *p) {
     static const char *const of_tables[] = {"header", "labels", "pair_separator", NULL};
+    if (has_tags(p)) return describe_tags(o, groups, p);
     if (!o->columns[0])
         return fth_refuse_options(groups, N_GROUPS, of_tables, "is for tables; needs --columns");
     FTH_TRY(fth_columns_parse(o->columns, o->header, columns));
@@ -192,9 +225,11 @@ static fth_err describe_tables(const table_options *o, const fth_option_group *g
 
 static fth_err describe_text(const text_options *o, fth_prepare *p, fth_arena *arena) {
     const split_lists lists[FTH_N_SPLITS] = {
-        {&o->train_src, &o->train_tgt, &o->train_tsv, &o->train_jsonl, &o->train_text},
-        {&o->valid_src, &o->valid_tgt, &o->valid_tsv, &o->valid_jsonl, &o->valid_text},
-        {&o->test_src, &o->test_tgt, &o->test_tsv, &o->test_jsonl, &o->test_text}};
+        {&o->train_src, &o->train_tgt, &o->train_tsv, &o->train_jsonl, &o->train_text,
+         &o->train_tagged},
+        {&o->valid_src, &o->valid_tgt, &o->valid_tsv, &o->valid_jsonl, &o->valid_text,
+         &o->valid_tagged},
+        {&o->test_src, &o->test_tgt, &o->test_tsv, &o->test_jsonl, &o->test_text, &o->test_tagged}};
     int inputs = 0;
     for (int i = 0; i < FTH_N_SPLITS; i++) {
         fth_text_spec *spec = &p->text[i];

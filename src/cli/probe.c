@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/option_uses.h"
 #include "base/unfinished.h"
-#include "cli/common_options.h"
+#include "cli/device_options.h"
 #include "figure/probe_figure.h"
 #include "cli/verb.h"
 #include "data/folder.h"

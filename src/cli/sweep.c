@@ -9,10 +9,10 @@
 #include "base/cores.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/common_options.h"
+#include "cli/model_options.h"
 #include "figure/sweep_figure.h"
 #include "cli/verb.h"
-#include "sweep/again.h"
+#include "sweep/verify_row.h"
 #include "sweep/budget.h"
 #include "sweep/data.h"
 #include "sweep/paired.h"
@@ -297,7 +297,8 @@ static fth_err verify_row(sweep *s) {
         return fth_fail(FTH_USAGE, "--row %" PRId64 ": the table has rows 1 to %zu", row,
                         s->grid.rows);
     set_making(s, &m);
-    fth_err err = fth_sweep_again(&m.runner, &s->spec, &s->grid, (size_t)row - 1, &text, &worst);
+    fth_err err =
+        fth_sweep_verify_row(&m.runner, &s->spec, &s->grid, (size_t)row - 1, &text, &worst);
     if (text.length) fputs(text.text, stdout);
     fth_str_fini(&text);
     if (err != FTH_OK || worst <= s->o->tolerance) return err;

@@ -2,7 +2,9 @@
 #ifndef FTH_CLI_TRAIN_OPTIONS_H
 #define FTH_CLI_TRAIN_OPTIONS_H
 
-#include "cli/common_options.h"
+#include "cli/device_options.h"
+#include "cli/model_options.h"
+#include "cli/optimiser_options.h"
 #include "run/run.h"
 
 #define TRAIN_OPTIONS(X)                                                                           \
@@ -28,7 +30,7 @@
     X(F64, init_scale, "1", FTH_KEPT(FTH_ABOVE(0)),                                                \
       "multiplies the initial weights of the layers, whatever the method makes of them")           \
     X(I64, max_tokens, "4096", FTH_KEPT(FTH_RANGE(1, 16777216)),                                   \
-      "source tokens, and target tokens, of a batch at most")                                      \
+      "source tokens, of recordings rows of 40 ms, and target tokens of a batch, each, at most")   \
     X(I64, update_freq, "", FTH_KEPT(FTH_RANGE(1, 65536)),                                         \
       "batches whose gradients make one update; default: one of each rank")                        \
     X(I64, max_epoch, "0", FTH_SAID(FTH_MIN(0)), "passes over the data; 0: no limit")              \
@@ -103,11 +105,16 @@ FTH_OPTIONS(fth_rate_options, "rates of parameters", RATE_OPTIONS)
       "width of the first convolution over the frames, even")                                      \
     X(CHOICE, specaugment, "none", FTH_CHOICES("none|lb|ld|sm|ss"),                                \
       "hide parts of recordings in training, by a policy of SpecAugment; what follows changes it") \
-    X(I64, freq_mask_n, "", FTH_RANGE(0, 1000), "bands of features that are hidden")               \
-    X(I64, freq_mask_f, "", FTH_RANGE(1, 1000), "each narrower than so many")                      \
-    X(I64, time_mask_n, "", FTH_RANGE(0, 1000), "stretches of time that are hidden")               \
-    X(I64, time_mask_t, "", FTH_RANGE(1, 1000000), "each shorter than so many frames")             \
-    X(F64, time_mask_p, "", FTH_RANGE(0, 1), "and than this share of the recording")
+    X(I64, freq_mask_n, "", FTH_RANGE(0, 1000),                                                    \
+      "bands of features that are hidden; default: by the policy")                                 \
+    X(I64, freq_mask_f, "", FTH_RANGE(1, 1000),                                                    \
+      "each narrower than so many; default: by the policy")                                        \
+    X(I64, time_mask_n, "", FTH_RANGE(0, 1000),                                                    \
+      "stretches of time that are hidden; default: by the policy")                                 \
+    X(I64, time_mask_t, "", FTH_RANGE(1, 1000000),                                                 \
+      "each shorter than so many frames; default: by the policy")                                  \
+    X(F64, time_mask_p, "", FTH_RANGE(0, 1),                                                       \
+      "and than this share of the recording; default: by the policy")
 FTH_OPTIONS(fth_speech_options, "recordings", SPEECH_OPTIONS)
 
 /* Every group of options of a run, in the order of --help. */

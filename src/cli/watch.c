@@ -62,7 +62,8 @@ static fth_err open_server(const watch_options *o, fth_server **server) {
     for (size_t i = 0; i < o->allow_host.count; i++) names[n++] = o->allow_host.items[i];
     fth_str policy = {0};
     fth_err err = fth_page_policy("'self'; frame-ancestors 'none'", &policy);
-    fth_server_spec spec = {o->host, (int)o->port, names, n, policy.text};
+    fth_server_spec spec = {
+        .host = o->host, .port = (int)o->port, .names = names, .n_names = n, .policy = policy.text};
     if (err == FTH_OK) err = fth_server_new(&spec, server);
     fth_str_fini(&policy);
     return err;

@@ -18,7 +18,8 @@ enum { SIZE = FTH_SHAPES_SIZE, MOST_SHAPES = 3 };
 
 typedef struct shape {
     int class;
-    double x, y, radius, turn;
+    double x, y, radius;
+    double turn; /* of the first side's normal, in half circles */
     double colour[3];
 } shape;
 
@@ -41,12 +42,14 @@ static shape draw_shape(fth_rng *rng, const double background[3]) {
     s.radius = 5 + 4 * fth_rng_uniform(rng);
     s.x = 4 + (SIZE - 8) * fth_rng_uniform(rng);
     s.y = 4 + (SIZE - 8) * fth_rng_uniform(rng);
-    s.turn = 2 * fth_rng_uniform(rng);
+    s.turn =
+        0.5 + 0.16 * (fth_rng_uniform(rng) - 0.5); /* a side below, turned by 14 degrees at most */
     draw_other_colour(rng, background, s.colour);
     return s;
 }
 
-/* Inside of a circle; else within all sides of a polygon with so many, all as far from its middle. */
+/* Inside of a circle; else within all sides of a polygon with so many, all as far from its
+ * middle. */
 static bool is_inside(const shape *s, double x, double y) {
     const double dx = x - s->x, dy = y - s->y, pi = acos(-1);
     if (s->class == 1) return dx * dx + dy * dy < s->radius * s->radius;

@@ -9,8 +9,8 @@
 
 enum { FTH_SHAPES_SIZE = 32, FTH_SHAPES_CLASSES = 4 }; /* background, circle, square, triangle */
 
-/* Picture number i of a split: colours [3, SIZE, SIZE] and classes [1, SIZE, SIZE], both to be freed
- * by fth_image_fini. */
+/* Picture number i of a split: colours [3, SIZE, SIZE] and classes [1, SIZE, SIZE], both to be
+ * freed by fth_image_fini. */
 fth_err fth_shapes_draw(uint64_t seed, fth_corpus_split split, int64_t i, fth_image *picture,
                         fth_image *map);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/file.h"
 #include "text/lines.h"
 
 enum { ID, AUDIO, N_FRAMES, TEXT, N_COLUMNS };
@@ -24,10 +24,6 @@ struct fth_audio_list {
     char place[600];
 };
 
-static fth_err no_memory(const fth_audio_list *l) {
-    return fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", l->file.name);
-}
-
 static fth_err bad(const fth_audio_list *l, const char *what, const char *value) {
     return fth_fail(FTH_BAD_INPUT, "%s: %s '%.80s'", l->place, what, value);
 }
@@ -43,7 +39,7 @@ static fth_err take_line(fth_audio_list *l, bool *more) {
              (long long)fth_lines_number(l->lines));
     free(l->line);
     l->line = strdup(text);
-    return l->line ? FTH_OK : no_memory(l);
+    return l->line ? FTH_OK : fth_no_memory(l->file.name);
 }
 
 /* Is the column at `text` called so? */
@@ -156,13 +152,6 @@ static fth_err cut(fth_audio_list *l, char *cell[N_COLUMNS]) {
                     l->columns);
 }
 
-/* A file of a manifest, beside it. */
-static char *beside(const char *list, const char *file) {
-    const char *slash = strrchr(list, '/');
-    if (file[0] == '/' || !slash) return strdup(file);
-    return fth_strdup_printf("%.*s/%s", (int)(slash - list), list, file);
-}
-
 fth_err fth_audio_list_next(fth_audio_list *l, fth_audio_row *row) {
     char *cell[N_COLUMNS] = {NULL};
     bool more = true;
@@ -178,8 +167,8 @@ fth_err fth_audio_list_next(fth_audio_list *l, fth_audio_row *row) {
         return bad(l, "n_frames must be empty or a whole number, not", cell[N_FRAMES]);
     if (cell[TEXT]) row->text = cell[TEXT];
     free(l->path);
-    l->path = l->manifest ? beside(l->file.path, cell[AUDIO]) : strdup(cell[AUDIO]);
-    if (!l->path) return no_memory(l);
+    l->path = l->manifest ? fth_path_beside(l->file.path, cell[AUDIO]) : strdup(cell[AUDIO]);
+    if (!l->path) return fth_no_memory(l->file.name);
     if (!cell[AUDIO][0]) return fth_fail(FTH_BAD_INPUT, "%s: no audio file is named", l->place);
     fth_err err = fth_clip_parse(l->path, &row->clip);
     return err ? fth_fail_in(err, "%s", l->place) : FTH_OK;

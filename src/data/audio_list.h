@@ -1,9 +1,10 @@
 /* audio_list.h: recordings and what is said in them: a manifest, or a plain list of files.
  *
- * A manifest is a table with tabs whose first line names its columns, as fairseq's: `audio` and, for
- * training, `tgt_text`; `id` and `n_frames` are checked where they are there, others passed over.
- * audio is a file, or FILE:START:LENGTH for a part of one in samples; it stands beside the manifest
- * unless it begins with a slash. In a list every line is such a name, as seen from where one is. */
+ * A manifest is a table with tabs whose first line names its columns, as fairseq's: `audio` and,
+ * for training, `tgt_text`; `id` and `n_frames` are checked where they are there, others passed
+ * over. audio is a file, or FILE:START:LENGTH for a part of one in samples; it stands beside the
+ * manifest unless it begins with a slash. In a list every line is such a name, as seen from where
+ * one is. */
 #ifndef FTH_DATA_AUDIO_LIST_H
 #define FTH_DATA_AUDIO_LIST_H
 

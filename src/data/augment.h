@@ -19,8 +19,8 @@ typedef struct fth_augment {
 void fth_augment_apply(const fth_augment *a, int64_t epoch, int64_t item, int32_t channels,
                        int32_t height, int32_t width, const float *from, float *to);
 
-/* The same change of a map of classes, [height, width]; `none` where the picture has zeros around it.
- * What is hidden keeps its class. */
+/* The same change of a map of classes, [height, width]; `none` where the picture has zeros around
+ * it. What is hidden keeps its class. */
 void fth_augment_map(const fth_augment *a, int64_t epoch, int64_t item, int32_t height,
                      int32_t width, uint8_t none, const uint8_t *from, uint8_t *to);
 

@@ -338,6 +338,20 @@ fth_err fth_batcher_next(fth_batcher *b, fth_packed *out) {
     return FTH_OK;
 }
 
+int64_t fth_batcher_count(fth_batcher *b, int64_t n, fth_packed *room, fth_batch_count *count,
+                          const void *context) {
+    const fth_position at = b->at;
+    const fth_batch_stats stats = b->stats;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (fth_batcher_next(b, room) != FTH_OK || room->n_sent == 0) break;
+        sum += count(context, room);
+    }
+    b->at = at;
+    b->stats = stats;
+    return sum;
+}
+
 fth_batch_stats fth_batcher_stats(const fth_batcher *b) {
     return b->stats;
 }

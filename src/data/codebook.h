@@ -14,9 +14,8 @@ fth_err fth_codebook_make(const fth_image_facts *facts, const fth_vectors *pictu
 
 typedef struct fth_codebook {
     int32_t k, width;
-    float *
-        number; /* [width, k] number j of every pattern side by side: one loop compares a patch with all */
-    float *far; /* [k] room for distances */
+    float *number; /* [width, k] side by side: one loop compares a patch with all patterns */
+    float *far;    /* [k] room for distances */
 } fth_codebook;
 
 /* A zeroed one may be freed. */

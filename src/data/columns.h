@@ -18,8 +18,8 @@ typedef struct fth_table_columns {
     bool header; /* the first line of each file names the columns, or is passed over */
 } fth_table_columns;
 
-/* "text=3,label=1", "text=sentence,text2=other,label=label". header: there is one though columns are
- * numbers. FTH_USAGE names what is wrong. */
+/* "text=3,label=1", "text=sentence,text2=other,label=label". header: there is one though columns
+ * are numbers. FTH_USAGE names what is wrong. */
 fth_err fth_columns_parse(const char *text, bool header, fth_table_columns *out);
 
 /* Where the columns of a file stand, from 0; -1: not wanted. */

@@ -46,9 +46,11 @@ typedef struct fth_dataset {
     uint32_t offsets_crc[2], ids_crc[2];
     uint64_t hash; /* of the header, which has the check sums of all content */
     /* What a split has beside its ids, or in their place; NULL, zero: nothing. */
-    fth_vectors *labels; /* [sentences] classes (int32), numbers (float) or maps (bytes) */
-    int32_t classes;     /* how many there are; 0: labels are numbers */
-    bool places;         /* labels are maps: a class of every pixel */
+    fth_vectors
+        *labels;     /* [sentences] classes (int32) or numbers (float); of places maps (bytes), or
+                            a class of each token, -1 where it is not the first of a word */
+    int32_t classes; /* how many there are; 0: labels are numbers */
+    bool places;     /* labels are classes of pixels or words */
     fth_vectors *images; /* [sentences] bytes: side[0] counts patches then, and there are no ids */
     fth_image_facts image;    /* of them */
     fth_vectors *frames;      /* [sentences] of sound: what side[0] says */

@@ -16,7 +16,9 @@ static fth_err describe_labels(const fth_folder *f, fth_str *out) {
     if (f->labels.kind == FTH_LABELS_NUMBER) return fth_str_addf(out, "labels: numbers\n");
     if (f->labels.kind == FTH_LABELS_NONE) return FTH_OK;
     FTH_TRY(fth_str_addf(out, "labels: %d classes%s:", f->labels.n,
-                         f->labels.kind == FTH_LABELS_PLACES ? " of pixels" : ""));
+                         f->labels.kind != FTH_LABELS_PLACES ? ""
+                         : f->image.patch                    ? " of pixels"
+                                                             : " of words"));
     for (int32_t i = 0; i < f->labels.n && i < 20; i++)
         FTH_TRY(fth_str_addf(out, " %s", f->labels.names[i]));
     return fth_str_addf(out, f->labels.n > 20 ? " ...\n" : "\n");
@@ -124,10 +126,24 @@ fth_err fth_describe_sentence(const fth_dataset *d, int64_t i, const fth_tokeniz
     return fth_str_add(out, "\n", 1);
 }
 
+/* The class of each word. */
+static fth_err describe_tags(const fth_folder *f, const fth_dataset *d, int64_t i, fth_str *out) {
+    const int64_t n = fth_vectors_length(d->labels, i);
+    if (n < 0) return fth_vectors_damaged(d->labels, i);
+    const int32_t *class = fth_vectors_at(d->labels, i);
+    for (int64_t k = 0, words = 0; k < n; k++) {
+        if (class[k] < 0 || class[k] >= f->labels.n) continue;
+        FTH_TRY(fth_str_addf(out, words++ ? " %s" : "%s", f->labels.names[class[k]]));
+    }
+    return FTH_OK;
+}
+
 fth_err fth_describe_label(const fth_folder *f, const fth_dataset *d, int64_t i, fth_str *out) {
     if (!d->labels) return fth_fail(FTH_USAGE, "%s: has no labels to show", f->path);
     const void *label = fth_vectors_at(d->labels, i);
-    if (d->places) {
+    if (d->places && !d->images) {
+        FTH_TRY(describe_tags(f, d, i, out));
+    } else if (d->places) {
         for (int32_t k = 0; k < d->labels->width; k++) {
             const uint8_t class = ((const uint8_t *)label)[k];
             FTH_TRY(fth_str_addf(out, k ? " %d" : "%d", class == FTH_NO_CLASS ? -1 : class));

@@ -11,7 +11,9 @@
 #include "base/number.h"
 #include "base/philox.h"
 #include "base/str.h"
+#include "data/masking.h"
 #include "data/split_text.h"
+#include "data/tagged.h"
 
 enum { BLOCK_RECORDS = 1024, BLOCK_BYTES = 1 << 20 };
 #define NONE SIZE_MAX
@@ -63,6 +65,8 @@ typedef struct sink {
     fth_split_text texts;
     int64_t *unigram;
     fth_encode_counts *counts;
+    uint8_t *word_start; /* of tagged words: of each token; NULL: not needed */
+    fth_ids classes;     /* of the record at hand */
 } sink;
 
 static size_t count_words(const char *text, size_t length) {
@@ -278,10 +282,50 @@ static void count_tokens(const sink *k, const entry *e, const int32_t *const ids
     }
 }
 
+static fth_err find_class(const sink *k, const entry *e, const char *name, size_t length,
+                          int32_t *out) {
+    *out = fth_label_set_find_part(k->options->labels, name, length);
+    if (*out >= 0) return FTH_OK;
+    return fth_fail(
+        FTH_BAD_INPUT, "%s:%lld: the label '%.*s' is not among the %d of the training text",
+        e->file, (long long)e->line, length < 40 ? (int)length : 40, name, k->options->labels->n);
+}
+
+/* What stands between blanks must be the words of the tokenizer too. */
+static fth_err other_words(const entry *e) {
+    return fth_fail(FTH_BAD_INPUT,
+                    "%s:%lld: the sentence that ends here has other words for the tokenizer, which "
+                    "parts or joins some; --normalization identity leaves them as they are",
+                    e->file, (long long)e->line);
+}
+
+/* The classes of the words of a record, each at its word's first token; `whole`: tokens before it was
+ * cut. */
+static fth_err write_tags(sink *k, const block *b, const entry *e, size_t whole) {
+    const int32_t *ids = b->ids[0].ids + e->ids[0];
+    const char *tags = b->text.text + e->label, *tag;
+    size_t length;
+    k->classes.n = 0;
+    FTH_TRY(fth_ids_reserve(&k->classes, e->n[0] + 1));
+    for (size_t i = 0; i < e->n[0]; i++) {
+        int32_t class = -1;
+        if (k->word_start[ids[i]]) {
+            tag = fth_tagged_tag(&tags, &length);
+            if (length == 0) return other_words(e);
+            FTH_TRY(find_class(k, e, tag, length, &class));
+        }
+        k->classes.ids[k->classes.n++] = class;
+    }
+    fth_tagged_tag(&tags, &length);
+    if (length > 0 && e->n[0] == whole) return other_words(e);
+    return fth_vectors_writer_add(k->options->label_out, k->classes.ids, (int64_t)e->n[0]);
+}
+
 /* The class or the number of a record. */
-static fth_err write_label(const sink *k, const block *b, const entry *e) {
+static fth_err write_label(sink *k, const block *b, const entry *e, size_t whole) {
     const fth_label_set *labels = k->options->labels;
     const char *text = b->text.text + e->label;
+    if (labels->kind == FTH_LABELS_PLACES) return write_tags(k, b, e, whole);
     if (labels->kind == FTH_LABELS_NUMBER) {
         double number;
         if (!fth_parse_number(text, &number))
@@ -290,23 +334,21 @@ static fth_err write_label(const sink *k, const block *b, const entry *e) {
         const float label = (float)number;
         return fth_vectors_writer_add(k->options->label_out, &label, 1);
     }
-    const int32_t label = fth_label_set_find(labels, text);
-    if (label < 0)
-        return fth_fail(FTH_BAD_INPUT,
-                        "%s:%lld: the label '%.40s' is not among the %d of the training text",
-                        e->file, (long long)e->line, text, labels->n);
+    int32_t label;
+    FTH_TRY(find_class(k, e, text, strlen(text), &label));
     return fth_vectors_writer_add(k->options->label_out, &label, 1);
 }
 
 static fth_err write_entry(sink *k, const block *b, entry *e) {
     int leave_out;
+    const size_t whole = e->n[0];
     k->counts->read++;
     FTH_TRY(judge(k, e, &leave_out));
     if (leave_out) return FTH_OK;
     const int32_t *ids[2] = {b->ids[0].ids + e->ids[0], NULL};
     if (e->sides == 2) ids[1] = b->ids[1].ids + e->ids[1];
     FTH_TRY(fth_dataset_writer_add(k->out, ids, e->n, e->words, e->length));
-    if (k->options->label_out) FTH_TRY(write_label(k, b, e));
+    if (k->options->label_out) FTH_TRY(write_label(k, b, e, whole));
     count_tokens(k, e, ids);
     k->counts->written++;
     if (k->options->written_of) k->options->written_of[e->direction]++;
@@ -361,6 +403,8 @@ fth_err fth_encode_split(const fth_text_spec *text, const fth_encode_options *op
     fth_err err = ring_start(&r, options);
     if (err != FTH_OK) goto end;
     FTH_TRY_OR(err, fth_records_new(text, &records), end);
+    if (options->label_out && options->labels->kind == FTH_LABELS_PLACES)
+        FTH_TRY_OR(err, fth_word_starts(options->tokenizer[0], &k.word_start), end);
     if (options->text_prefix && text->kind != FTH_TEXT_PLAIN)
         FTH_TRY_OR(err, fth_split_text_open(&k.texts, options->text_prefix), end);
     FTH_TRY_OR(err, run(&r, records, &k), end);
@@ -370,5 +414,7 @@ end:
     ring_fini(&r);
     fth_records_free(records);
     fth_split_text_fini(&k.texts);
+    free(k.word_start);
+    fth_ids_fini(&k.classes);
     return err;
 }

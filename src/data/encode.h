@@ -32,7 +32,8 @@ typedef struct fth_encode_options {
                                  them; NULL: a side for each text */
     const fth_label_set *labels; /* of tables; NULL: none */
     fth_vectors_writer
-        *label_out; /* gets a label for each sentence: int32_t classes or float numbers */
+        *label_out; /* gets a label for each sentence: int32_t classes or float numbers; of
+                               words one for each token, -1 where it is not the first of one */
     const fth_ids
         *tags; /* [directions] of many languages: what comes before each source; NULL: no */
     const uint8_t *is_tag;  /* [vocab] of many languages: the ids that are tags */

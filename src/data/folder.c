@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/hash.h"
 #include "base/str.h"
 
@@ -116,11 +117,12 @@ static fth_err check_labels(const fth_folder *f, int split, const fth_vectors *v
     const json_t *entry =
         json_object_get(json_object_get(f->json, "splits"), fth_split_name(split));
     const json_int_t said = json_integer_value(json_object_get(entry, "sentences"));
-    const bool maps = f->labels.kind == FTH_LABELS_PLACES;
+    const bool places = f->labels.kind == FTH_LABELS_PLACES, maps = places && f->image.patch;
     const fth_vector_type type = f->labels.kind == FTH_LABELS_NUMBER ? FTH_VECTOR_F32
                                  : maps                              ? FTH_VECTOR_U8
                                                                      : FTH_VECTOR_I32;
-    if (v->type != type || v->width != (maps ? f->image.height * f->image.width : 1) || v->offsets)
+    if (v->type != type || v->width != (maps ? f->image.height * f->image.width : 1) ||
+        (v->offsets != NULL) != (places && !maps))
         return fth_fail(FTH_BAD_INPUT, "%s: holds no labels of the kind that dataset.json names",
                         v->path);
     if (v->records != said)
@@ -131,7 +133,7 @@ static fth_err check_labels(const fth_folder *f, int split, const fth_vectors *v
         return fth_fail(FTH_BAD_INPUT, "%s: is not the file that fathom prepare wrote here",
                         v->path);
     FTH_TRY(fth_vectors_check(v)); /* they are few bytes */
-    for (int64_t i = 0; type == FTH_VECTOR_I32 && i < v->records; i++) {
+    for (int64_t i = 0; type == FTH_VECTOR_I32 && !places && i < v->records; i++) {
         const int32_t label = *(const int32_t *)fth_vectors_at(v, i);
         if (label < 0 || label >= f->labels.n)
             return fth_fail(FTH_BAD_INPUT, "%s: label %lld is %d, not in [0, %d)", v->path,
@@ -415,7 +417,7 @@ uint64_t fth_folder_hash(const fth_folder *f) {
     uint64_t hash = 0;
     for (int k = 0; k < 2; k++) {
         const json_t *part = json_object_get(f->json, k ? "splits" : "tokenizers");
-        char *text = json_dumps(part, JSON_SORT_KEYS | JSON_COMPACT);
+        char *text = fth_json_dump(part, JSON_SORT_KEYS | JSON_COMPACT);
         if (text) hash = hash * 31 + fth_hash64(text, strlen(text));
         free(text);
     }

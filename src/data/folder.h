@@ -4,7 +4,7 @@
  *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
  *     DATASET/labels.json           what labels may be; image.json: what is known of the pictures
  *     DATASET/languages.json        of many languages: which directions there are (data/languages.h)
- *     DATASET/train.labels ...      of tables and pictures: a label for each sentence (data/vectors.h)
+ *     DATASET/train.labels ...      of tables and pictures: a label for each (data/vectors.h)
  *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
  *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)
  *     DATASET/tokenizer.model       or tokenizer.src.model and tokenizer.tgt.model; .json
@@ -33,7 +33,7 @@ const char *fth_split_name(int split);
 /* Zeroed: not open, may be freed. */
 typedef struct fth_folder {
     char *path;
-    int n_sides; /* 2: source and target; 1: text for a language model, or with labels; 0: pictures */
+    int n_sides;  /* 2: source and target; 1: text, with labels or without; 0: pictures */
     int separate; /* source and target have a tokenizer each */
     int has_split[FTH_N_SPLITS];
     double target_unigram_nll; /* H_uni of doc/analyses.md#when-a-run-has-failed: nats per target

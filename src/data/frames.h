@@ -1,5 +1,5 @@
-/* frames.h: frames of sound as the rows that a model reads: four frames a row, the last one filled up
- * with zeros (front/speech.c). */
+/* frames.h: frames of sound as the rows that a model reads: four frames a row, the last one filled
+ * up with zeros (front/speech.c). */
 #ifndef FTH_DATA_FRAMES_H
 #define FTH_DATA_FRAMES_H
 

@@ -29,8 +29,8 @@ static inline int32_t fth_image_numbers(const fth_image_facts *f) {
     return f->channels * f->height * f->width;
 }
 
-/* FOLDER/image.json. A data set of pictures has it, and a model that was trained on it. Without the file there are no
- * pictures. FTH_BAD_INPUT with the file and the rule. */
+/* FOLDER/image.json. A data set of pictures has it, and a model that was trained on it. Without the
+ * file there are no pictures. FTH_BAD_INPUT with the file and the rule. */
 fth_err fth_image_facts_write(const fth_image_facts *f, const char *folder);
 fth_err fth_image_facts_load(fth_image_facts *f, const char *folder);
 

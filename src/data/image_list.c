@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/file.h"
 
 struct fth_image_list {
     fth_text_file file;
@@ -49,13 +49,6 @@ void fth_image_list_free(fth_image_list *l) {
     free(l);
 }
 
-/* A file of the list, beside it. */
-static char *beside(const char *list, const char *file) {
-    const char *slash = strrchr(list, '/');
-    if (file[0] == '/' || !slash) return strdup(file);
-    return fth_strdup_printf("%.*s/%s", (int)(slash - list), list, file);
-}
-
 static fth_err next_line(fth_image_list *l, const char **label) {
     const char *text;
     size_t length;
@@ -71,7 +64,7 @@ static fth_err next_line(fth_image_list *l, const char **label) {
         return fth_fail(FTH_BAD_INPUT, "%s: a line must be file<TAB>label", l->place);
     *tab = 0;
     free(l->path);
-    l->path = beside(l->file.path, l->line);
+    l->path = fth_path_beside(l->file.path, l->line);
     if (!l->path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", l->file.name);
     *label = tab + 1;
     l->count++;
@@ -108,7 +101,7 @@ fth_err fth_image_list_next(fth_image_list *l, int read, const fth_image **image
 fth_err fth_image_list_map(fth_image_list *l, const fth_image **map) {
     if (!l->lines)
         return fth_fail(FTH_USAGE, "%s: records of CIFAR have no label maps", l->file.name);
-    char *path = beside(l->file.path, strchr(l->line, 0) + 1);
+    char *path = fth_path_beside(l->file.path, strchr(l->line, 0) + 1);
     if (!path) return fth_fail(FTH_NO_MEMORY, "%s: no memory to read it", l->file.name);
     fth_image_fini(&l->map);
     fth_err err = fth_image_read_numbers(path, &l->map);

@@ -19,8 +19,8 @@ void fth_image_list_free(fth_image_list *l);
 fth_err fth_image_list_next(fth_image_list *l, int read, const fth_image **image,
                             const char **label);
 
-/* The label of the newest picture as the name of a map beside the list: a class of every pixel, read
- * as numbers (image.h), of the picture's size. Valid until the next call. Errors as above. */
+/* The label of the newest picture as the name of a map beside the list: a class of every pixel,
+ * read as numbers (image.h), of the picture's size. Valid until the next call. Errors as above. */
 fth_err fth_image_list_map(fth_image_list *l, const fth_image **map);
 
 /* Pictures given so far, and where the newest one stands, for messages. */

@@ -164,6 +164,21 @@ static fth_err fill_sentence(const fth_items *items, int64_t i, int32_t *src, in
 
 /* ---- of encoders ---- */
 
+/* The classes of a sentence's tokens, between those of bos and eos, which have none. */
+static fth_err fill_tags(const fth_items *items, int64_t i, int64_t rows, int32_t *targets) {
+    const fth_dataset *d = items->data;
+    if (fth_vectors_length(d->labels, i) != rows - 2) return fth_vectors_damaged(d->labels, i);
+    const int32_t *class = fth_vectors_at(d->labels, i);
+    targets[0] = targets[rows - 1] = -1;
+    for (int64_t k = 0; k < rows - 2; k++) {
+        if (class[k] >= d->classes)
+            return fth_fail(FTH_BAD_INPUT, "%s: record %lld has class %d, not in [0, %d)",
+                            d->labels->path, (long long)i, class[k], d -> classes);
+        targets[k + 1] = class[k] < 0 ? -1 : class[k];
+    }
+    return FTH_OK;
+}
+
 static fth_err fill_encoder_text(const fth_items *items, int64_t i, int64_t epoch,
                                  const fth_item_rows *to) {
     const fth_dataset *d = items->data;
@@ -179,6 +194,7 @@ static fth_err fill_encoder_text(const fth_items *items, int64_t i, int64_t epoc
         FTH_TRY(fth_dataset_copy(d, 0, i, 0, rows - 2, to->src + 1));
         to->src[rows - 1] = special->eos;
     }
+    if (items->spec.places) return fill_tags(items, i, rows, to->src_out);
     if (!items->spec.masking) return FTH_OK;
     return fth_masking_apply(items->spec.masking, epoch, i, rows, to->src, to->src_out);
 }

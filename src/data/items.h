@@ -10,7 +10,8 @@
  *
  * An encoder's items have a source alone: Sentence i: bos ids eos. Block i: bos, then its part of
  * the stream. Picture i: its patches, the class token's row before them. With masking, what is to
- * be guessed stands in `src_out`, -1 elsewhere; with places the class of each patch. */
+ * be guessed stands in `src_out`, -1 elsewhere; with places the class of each patch, or of
+ * each word at its first token. */
 #ifndef FTH_DATA_ITEMS_H
 #define FTH_DATA_ITEMS_H
 
@@ -36,7 +37,7 @@ typedef struct fth_item_spec {
     bool class_token;
     double masked; /* share of the patches; 0: none */
     uint64_t seed; /* chooses them */
-    bool places;   /* the classes of their patches are targets, from the data's maps */
+    bool places;   /* classes of patches, or of words' first tokens, are targets, from the data */
     const fth_spec_augment *spec_augment; /* recordings; NULL: as they are */
 } fth_item_spec;
 

@@ -49,10 +49,14 @@ void fth_label_set_sort(fth_label_set *s) {
     if (s->n) qsort(s->names, (size_t)s->n, sizeof *s->names, numbers ? by_number : by_bytes);
 }
 
-int32_t fth_label_set_find(const fth_label_set *s, const char *name) {
+int32_t fth_label_set_find_part(const fth_label_set *s, const char *name, size_t length) {
     for (int32_t i = 0; i < s->n; i++)
-        if (strcmp(s->names[i], name) == 0) return i;
+        if (strncmp(s->names[i], name, length) == 0 && !s->names[i][length]) return i;
     return -1;
+}
+
+int32_t fth_label_set_find(const fth_label_set *s, const char *name) {
+    return fth_label_set_find_part(s, name, strlen(name));
 }
 
 void fth_label_set_fini(fth_label_set *s) {

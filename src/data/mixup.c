@@ -5,7 +5,8 @@
 
 #include "base/philox.h"
 
-/* Gamma(a), a >= 1 (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000). */
+/* Gamma(a), a >= 1 (Marsaglia and Tsang, "A simple method for generating gamma variables",
+ * 2000). */
 static double large_gamma(fth_rng *rng, double a) {
     const double d = a - 1.0 / 3, c = 1 / sqrt(9 * d);
     for (;;) {

@@ -1,7 +1,7 @@
-/* mixup.h: two pictures as one (mixup, Zhang et al. 2018). Picture i becomes l x_i + (1 - l) x_j with
- * l from Beta(a, a), and its class is that of i with probability l, else that of j: the mean of the
- * loss over these draws is the loss of the paper, l loss(y_i) + (1 - l) loss(y_j). Everything follows
- * from seed, epoch and picture. */
+/* mixup.h: two pictures as one (mixup, Zhang et al. 2018). Picture i becomes l x_i + (1 - l) x_j
+ * with l from Beta(a, a), and its class is that of i with probability l, else that of j: the mean
+ * of the loss over these draws is the loss of the paper, l loss(y_i) + (1 - l) loss(y_j).
+ * Everything follows from seed, epoch and picture. */
 #ifndef FTH_DATA_MIXUP_H
 #define FTH_DATA_MIXUP_H
 

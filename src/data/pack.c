@@ -27,10 +27,6 @@ static int32_t rows_of(const fth_pack_item *item, int side) {
     return side == 0 ? item->src : item->tgt;
 }
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory to make batches");
-}
-
 static fth_err reserve(fth_packing *p, int32_t n, int32_t longest) {
     if (n > p->items_capacity) {
         fth_packing_fini(p);
@@ -41,7 +37,7 @@ static fth_err reserve(fth_packing *p, int32_t n, int32_t longest) {
         p->items_capacity = n;
         if (!p->sorted || !p->by_length || !p->used || !p->begin) {
             fth_packing_fini(p);
-            return no_memory();
+            return fth_no_memory("making batches");
         }
     }
     if (longest + 2 > p->bucket_capacity) {
@@ -50,7 +46,7 @@ static fth_err reserve(fth_packing *p, int32_t n, int32_t longest) {
         p->first = malloc(((size_t)longest + 2) * sizeof *p->first);
         p->last = malloc(((size_t)longest + 2) * sizeof *p->last);
         p->bucket_capacity = p->first && p->last ? longest + 2 : 0;
-        if (!p->bucket_capacity) return no_memory();
+        if (!p->bucket_capacity) return fth_no_memory("making batches");
     }
     return FTH_OK;
 }

@@ -21,6 +21,7 @@ struct fth_prefetch {
     slot *slots;       /* [n] go round; the last spec.held are with the user */
     int n;
     int64_t made, given; /* batches so far */
+    int64_t counted;     /* of the group that is being made */
     int stop, started;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -30,11 +31,15 @@ struct fth_prefetch {
 
 static void make_one(fth_prefetch *p, int k) {
     slot *s = &p->slots[k];
+    const fth_prefetch_spec *spec = &p->spec;
+    if (spec->group > 1 && p->made % spec->group == 0)
+        p->counted =
+            fth_batcher_count(p->batcher, spec->group, &p->packed, spec->count, spec->context);
     s->err = fth_batcher_next(p->batcher, &p->packed);
     const int32_t n_sent = s->err ? 0 : p->packed.n_sent;
     if (n_sent > 0) s->err = p->spec.fill(p->spec.context, k, &p->packed);
     s->message = s->err ? strdup(fth_error_message()) : NULL;
-    s->batch = (fth_prefetched){k, n_sent, p->packed.next};
+    s->batch = (fth_prefetched){k, n_sent, p->packed.next, p->counted};
 }
 
 static void *make_batches(void *argument) {

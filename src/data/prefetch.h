@@ -20,6 +20,8 @@ typedef struct fth_prefetch_spec {
     int held;           /* newest batches that the user still works with, >= 1 */
     fth_prefetch_fill *fill;
     void *context;
+    int64_t group;          /* batches that belong together; 0: each stands alone */
+    fth_batch_count *count; /* of groups: what of a batch is added up before its group begins */
 } fth_prefetch_spec;
 
 /* Slots 0 .. ahead + held - 1 are filled in turn. */
@@ -31,6 +33,7 @@ typedef struct fth_prefetched {
     int slot;
     int32_t n_sent;    /* 0: the end of a pass in order, from then on always */
     fth_position next; /* of the batch after it */
+    int64_t counted;   /* over all batches of its group */
 } fth_prefetched;
 
 /* An error of the batcher or of `fill` comes when its batch would have come. */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 #include "data/prepare_pairs.h"
 #include "data/sample.h"
 #include "data/spool.h"
+#include "data/tagged.h"
 
 typedef struct work {
     const fth_prepare *p;
@@ -45,7 +47,10 @@ static fth_err no_memory(void) {
 }
 
 static int sides_of(const fth_text_spec *text) {
-    return text->kind == FTH_TEXT_PLAIN || text->kind == FTH_TEXT_COLUMNS ? 1 : 2;
+    return text->kind == FTH_TEXT_PLAIN || text->kind == FTH_TEXT_COLUMNS ||
+                   text->kind == FTH_TEXT_TAGGED
+               ? 1
+               : 2;
 }
 
 static fth_err check_request(work *w) {
@@ -111,6 +116,19 @@ static fth_err copy_inputs(work *w) {
     return FTH_OK;
 }
 
+/* A class, or the tags of a sentence. */
+static fth_err add_labels(work *w, const char *text) {
+    size_t length;
+    if (w->labels.kind != FTH_LABELS_PLACES) return fth_label_set_add(&w->labels, text);
+    for (const char *tag; tag = fth_tagged_tag(&text, &length), length > 0;) {
+        char *name = strndup(tag, length);
+        fth_err err = name ? fth_label_set_add(&w->labels, name) : no_memory();
+        free(name);
+        FTH_TRY(err);
+    }
+    return FTH_OK;
+}
+
 /* The classes of the training text. */
 static fth_err collect_labels(work *w) {
     fth_records *records = NULL;
@@ -118,7 +136,7 @@ static fth_err collect_labels(work *w) {
     FTH_TRY(fth_records_new(&w->text[FTH_TRAIN], &records));
     fth_err err = FTH_OK;
     while ((err = fth_records_next(records, &record)) == FTH_OK && record.sides)
-        FTH_TRY_OR(err, fth_label_set_add(&w->labels, record.label), end);
+        FTH_TRY_OR(err, add_labels(w, record.label), end);
     fth_label_set_sort(&w->labels);
 end:
     fth_records_free(records);
@@ -130,7 +148,8 @@ static fth_err find_labels(work *w) {
     const fth_label_set *asked = &w->p->labels;
     w->labels.kind = asked->kind;
     for (int32_t i = 0; i < asked->n; i++) FTH_TRY(fth_label_set_add(&w->labels, asked->names[i]));
-    if (asked->kind != FTH_LABELS_CLASS || asked->n) return FTH_OK;
+    const bool classes = asked->kind == FTH_LABELS_CLASS || asked->kind == FTH_LABELS_PLACES;
+    if (!classes || asked->n) return FTH_OK;
     if (!w->text[FTH_TRAIN].kind)
         return fth_fail(FTH_USAGE,
                         "--labels auto: takes the labels of the training text, and there is none");
@@ -357,7 +376,8 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
 static fth_err encode(work *w, int split, const char *path, const char *prefix,
                       fth_vectors_writer *labels, fth_encode_counts *counts) {
     const fth_prepare *p = w->p;
-    const int table = w->text[split].kind == FTH_TEXT_COLUMNS;
+    const int table =
+        w->text[split].kind == FTH_TEXT_COLUMNS || w->text[split].kind == FTH_TEXT_TAGGED;
     fth_dataset_writer *out = NULL;
     fth_progress progress;
     fth_data_side sides[2] = {{0}};
@@ -404,7 +424,9 @@ static fth_err encode_with_labels(work *w, int split, const char *path, const ch
     const fth_vector_type type =
         w->labels.kind == FTH_LABELS_NUMBER ? FTH_VECTOR_F32 : FTH_VECTOR_I32;
     char *name = fth_strdup_printf("%s.labels", prefix);
-    fth_err err = name ? fth_vectors_writer_new(name, type, 1, 1, &labels) : no_memory();
+    fth_err err =
+        name ? fth_vectors_writer_new(name, type, 1, w->labels.kind != FTH_LABELS_PLACES, &labels)
+             : no_memory();
     free(name);
     if (err == FTH_OK) err = encode(w, split, path, prefix, labels, counts);
     if (err == FTH_OK) err = fth_vectors_writer_finish(labels);

@@ -35,10 +35,6 @@ typedef struct work {
     double sum[FTH_MOST_FEATURES], squares[FTH_MOST_FEATURES];
 } work;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory to prepare recordings");
-}
-
 /* ---- rows ---- */
 
 static void clear(work *w) {
@@ -57,7 +53,8 @@ static fth_err add_item(work *w, const fth_audio_list *list, const fth_audio_row
     item->clip.path = strdup(row->clip.path);
     item->clip.speed = w->split == FTH_TRAIN ? w->a->speeds[copy] : 0;
     item->place = strdup(fth_audio_list_place(list));
-    return item->clip.path && item->text && item->place ? FTH_OK : no_memory();
+    return item->clip.path && item->text && item->place ? FTH_OK
+                                                        : fth_no_memory("preparing recordings");
 }
 
 /* Takes rows until the block is full; *ended at the end of the manifest. */
@@ -267,7 +264,7 @@ static fth_err write_split(work *w, int split, fth_audio_counts *counts) {
     char *texts = fth_strdup_printf("%s/%s.tgt.txt", w->folder, fth_split_name(split));
     fth_err err = frames && texts ? fth_vectors_writer_new(frames, FTH_VECTOR_F16,
                                                            w->facts.features, 0, &w->frames)
-                                  : no_memory();
+                                  : fth_no_memory("preparing recordings");
     if (err == FTH_OK) err = fth_writer_open(&w->texts, texts);
     if (err == FTH_OK) err = walk(w, fth_split_name(split), write_item);
     if (err == FTH_OK && counts->written == 0)
@@ -294,7 +291,7 @@ static fth_err run(work *w, fth_audio_counts counts[FTH_N_SPLITS]) {
     FTH_TRY(fth_filter_bank_new(w->facts.rate, w->facts.features, &w->bank));
     w->room = ROWS_OF_THREAD * (int64_t)(w->a->threads > 1 ? w->a->threads : 1);
     w->items = calloc((size_t)w->room, sizeof *w->items);
-    if (!w->items) return no_memory();
+    if (!w->items) return fth_no_memory("preparing recordings");
     FTH_TRY(find_norm(w));
     for (int i = 0; i < FTH_N_SPLITS; i++)
         if (w->a->manifest[order[i]]) FTH_TRY(write_split(w, order[i], &counts[order[i]]));
@@ -304,7 +301,7 @@ static fth_err run(work *w, fth_audio_counts counts[FTH_N_SPLITS]) {
 fth_err fth_prepare_audio_splits(const fth_prepare_audio *a, const char *folder,
                                  fth_audio_counts counts[FTH_N_SPLITS]) {
     work *w = calloc(1, sizeof *w);
-    if (!w) return no_memory();
+    if (!w) return fth_no_memory("preparing recordings");
     w->a = a;
     w->folder = folder;
     fth_err err = run(w, counts);
@@ -319,7 +316,7 @@ fth_err fth_prepare_audio_describe(const char *folder, int split, const fth_audi
     fth_vectors *v = NULL;
     char hash[FTH_HASH_TEXT];
     char *path = fth_strdup_printf("%s/%s.frames", folder, fth_split_name(split));
-    fth_err err = path ? fth_vectors_open(path, &v) : no_memory();
+    fth_err err = path ? fth_vectors_open(path, &v) : fth_no_memory("preparing recordings");
     free(path);
     FTH_TRY(err);
     fth_hash_text(v->hash, hash);
@@ -330,5 +327,6 @@ fth_err fth_prepare_audio_describe(const char *folder, int split, const fth_audi
                   (json_int_t)c->too_short, "empty", (json_int_t)c->empty, "unreadable",
                   (json_int_t)c->unreadable, "silent", (json_int_t)c->silent, "resampled",
                   (json_int_t)c->resampled, "mixed", (json_int_t)c->mixed, "hash", hash);
-    return json_object_set_new(entry, "audio", audio) == 0 ? FTH_OK : no_memory();
+    return json_object_set_new(entry, "audio", audio) == 0 ? FTH_OK
+                                                           : fth_no_memory("preparing recordings");
 }

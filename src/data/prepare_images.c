@@ -22,10 +22,6 @@ typedef struct work {
     double pixels;                                               /* of a channel */
 } work;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory to prepare pictures");
-}
-
 /* Classes of maps are called by their numbers, from 0 to the largest. */
 static fth_err add_numbers(fth_label_set *labels, const fth_image *map) {
     char name[16];
@@ -112,7 +108,7 @@ static fth_err put_map(const work *w, fth_image_list *list, fth_vectors_writer *
     const fth_image *map;
     FTH_TRY(fth_image_list_map(list, &map));
     uint8_t *to = malloc((size_t)height * (size_t)width);
-    if (!to) return no_memory();
+    if (!to) return fth_no_memory("preparing pictures");
     fth_err err = FTH_OK;
     for (int32_t y = 0; y < height && err == FTH_OK; y++)
         for (int32_t x = 0; x < width && err == FTH_OK; x++) {
@@ -168,7 +164,7 @@ static fth_err open_labels(const work *w, int split, fth_vectors_writer **out) {
     const int32_t width = maps ? w->facts.height * w->facts.width : 1;
     fth_err err =
         path ? fth_vectors_writer_new(path, maps ? FTH_VECTOR_U8 : FTH_VECTOR_I32, width, 1, out)
-             : no_memory();
+             : fth_no_memory("preparing pictures");
     free(path);
     return err;
 }
@@ -204,7 +200,7 @@ static fth_err write_split(work *w, int split, fth_image_list *list) {
     char *path = split_file(w, split, "images");
     fth_err err = path ? fth_vectors_writer_new(path, FTH_VECTOR_U8, fth_image_numbers(&w->facts),
                                                 1, &pictures)
-                       : no_memory();
+                       : fth_no_memory("preparing pictures");
     free(path);
     if (err == FTH_OK) err = copy_list(w, split, list, image, label, pictures);
     if (err == FTH_OK) err = fth_vectors_writer_finish(pictures);
@@ -214,7 +210,8 @@ static fth_err write_split(work *w, int split, fth_image_list *list) {
 
 static fth_err describe_split(work *w, int split, int64_t pictures) {
     json_t *entry = json_pack("{s:I}", "sentences", (json_int_t)pictures);
-    if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0) return no_memory();
+    if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0)
+        return fth_no_memory("preparing pictures");
     return fth_folder_describe_labels(w->folder.temp, split, &w->labels, entry);
 }
 
@@ -244,7 +241,8 @@ static fth_err make_codebook(work *w) {
     if (!w->p->visual_tokens) return FTH_OK;
     char *path = split_file(w, FTH_TRAIN, "images");
     char *book = fth_strdup_printf("%s/codebook", w->folder.temp);
-    fth_err err = path && book ? fth_vectors_open(path, &pictures) : no_memory();
+    fth_err err =
+        path && book ? fth_vectors_open(path, &pictures) : fth_no_memory("preparing pictures");
     if (err == FTH_OK) err = fth_codebook_make(&w->facts, pictures, book, w->p->log);
     fth_vectors_free(pictures);
     free(path);
@@ -268,7 +266,7 @@ static fth_err run(work *w) {
         return fth_fail(FTH_USAGE, "no training pictures: name them with --train-images");
     FTH_TRY(collect_labels(w));
     w->splits = json_object();
-    if (!w->splits) return no_memory();
+    if (!w->splits) return fth_no_memory("preparing pictures");
     FTH_TRY(fth_data_dir_open(&w->folder, w->p->out, w->p->force));
     for (int split = 0; split < FTH_N_SPLITS; split++) FTH_TRY(prepare_split(w, split));
     take_mean(w);

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "data/tagged.h"
 
 struct fth_records {
     fth_text_spec spec;
@@ -20,6 +21,7 @@ struct fth_records {
     int n_copies;
     fth_column_places places; /* of the file at hand */
     char *line;               /* the newest one of a table, cut in pieces */
+    fth_str words, tags;      /* of the newest sentence */
     size_t capacity;
 };
 
@@ -53,6 +55,8 @@ void fth_records_free(fth_records *r) {
     fth_lines_free(r->lines[0]);
     fth_lines_free(r->lines[1]);
     free(r->line);
+    fth_str_fini(&r->words);
+    fth_str_fini(&r->tags);
     free(r);
 }
 
@@ -195,6 +199,17 @@ static fth_err next_columns(fth_records *r, fth_record *record) {
     return FTH_OK;
 }
 
+static fth_err next_tagged(fth_records *r, fth_record *record) {
+    bool more;
+    FTH_TRY(fth_tagged_next(r->lines[0], &r->words, &r->tags, &more));
+    if (!more) return FTH_OK;
+    record->sides = 1;
+    record->text[0] = r->words.text;
+    record->length[0] = r->words.length;
+    record->label = r->tags.text;
+    return FTH_OK;
+}
+
 static fth_err bad_json(const fth_records *r, const char *problem) {
     return fth_fail(FTH_BAD_INPUT, "%s:%lld: %s", fth_records_file(r),
                     (long long)fth_records_line(r), problem);
@@ -276,6 +291,7 @@ fth_err fth_records_next(fth_records *r, fth_record *record) {
     case FTH_TEXT_JSONL: return next_json(r, record);
     case FTH_TEXT_PLAIN: return next_plain(r, record);
     case FTH_TEXT_COLUMNS: return next_columns(r, record);
+    case FTH_TEXT_TAGGED: return next_tagged(r, record);
     case FTH_TEXT_NONE: break;
     }
     return FTH_OK;

@@ -1,7 +1,7 @@
 /* records.h: what is to be learned from, one record after the other: a pair of texts or one text.
  *
  * Records come from two files of equal length, from one file of source<TAB>target lines, from JSON
- * lines, from a table, or from plain text. */
+ * lines, from a table, from tagged words, or from plain text. */
 #ifndef FTH_DATA_RECORDS_H
 #define FTH_DATA_RECORDS_H
 
@@ -19,7 +19,8 @@ typedef enum fth_text_kind {
     FTH_TEXT_JSONL,
     FTH_TEXT_DIRECTIONS, /* pairs of many directions: files[0][i] and files[1][i] belong together */
     FTH_TEXT_PLAIN,      /* one text, for a language model */
-    FTH_TEXT_COLUMNS     /* a table: one or two texts and a label (data/columns.h) */
+    FTH_TEXT_COLUMNS,    /* a table: one or two texts and a label (data/columns.h) */
+    FTH_TEXT_TAGGED      /* sentences with a tag for each word (data/tagged.h) */
 } fth_text_kind;
 
 enum { FTH_MAX_REFERENCES = 64 };
@@ -41,7 +42,7 @@ typedef struct fth_record {
     size_t length[2];
     int n_references;
     const char *references[FTH_MAX_REFERENCES];
-    const char *label; /* of a table, without blanks around it; NULL: none */
+    const char *label; /* of a table, without blanks around it; or the tags; NULL: none */
     int32_t direction; /* of many languages */
 } fth_record;
 

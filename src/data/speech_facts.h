@@ -1,5 +1,5 @@
-/* speech_facts.h: FOLDER/speech.json: how the recordings of a data set became features. A model that
- * was trained on it has the file too. */
+/* speech_facts.h: FOLDER/speech.json: how the recordings of a data set became features. A model
+ * that was trained on it has the file too. */
 #ifndef FTH_DATA_SPEECH_FACTS_H
 #define FTH_DATA_SPEECH_FACTS_H
 

@@ -21,10 +21,6 @@ struct fth_aligner {
     float *weights; /* [most, most] */
 };
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for alignments");
-}
-
 /* The last attention of targets to sources; what it reads stays readable. */
 static fth_err keep_attention(fth_graph *g, fth_op *found) {
     const fth_op *last = NULL;
@@ -66,7 +62,7 @@ static fth_err make_arrays(fth_aligner *a) {
     if (a->attention.in[ATT_PREV]) a->prev = malloc(sizeof *a->prev * most * most * heads);
     if (!a->ids || !a->q || !a->k || !a->scores || !a->weights ||
         (a->attention.in[ATT_PREV] && !a->prev))
-        return no_memory();
+        return fth_no_memory("alignments");
     return fth_batch_store_init(&a->store, a->most, a->most, 1);
 }
 
@@ -75,7 +71,7 @@ fth_err fth_aligner_new(const fth_model *model, fth_device *dev, const fth_arena
     if (model->config.arch != FTH_ENCDEC)
         return fth_fail(FTH_USAGE, "alignments need a model with a source (arch encdec)");
     fth_aligner *a = calloc(1, sizeof *a);
-    if (!a) return no_memory();
+    if (!a) return fth_no_memory("alignments");
     a->model = model;
     a->most = model->config.max_positions;
     a->step.update = (uint32_t)model->config.step;

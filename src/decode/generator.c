@@ -31,10 +31,6 @@ typedef struct item {
     int32_t at;                      /* its sentence there */
 } item;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for generation");
-}
-
 /* ---- making ---- */
 
 /* The models of an ensemble read and write the same ids. */
@@ -65,7 +61,7 @@ fth_err fth_generator_new(const fth_generator_model *models, int n, fth_device *
     *out = NULL;
     for (int i = 1; i < n; i++) FTH_TRY(check_model(&models[0], &models[i]));
     fth_generator *g = calloc(1, sizeof *g);
-    if (!g) return no_memory();
+    if (!g) return fth_no_memory("generation");
     g->spec = *spec;
     g->device = dev;
     g->n_models = n;
@@ -84,7 +80,7 @@ fth_err fth_generator_new(const fth_generator_model *models, int n, fth_device *
     g->steppers = calloc((size_t)n, sizeof *g->steppers);
     if (!g->models || !g->steppers) {
         fth_generator_free(g);
-        return no_memory();
+        return fth_no_memory("generation");
     }
     memcpy(g->models, models, sizeof *models * (size_t)n);
     *out = g;
@@ -217,7 +213,7 @@ static fth_err pack(const item *items, const order *chosen, int32_t n, item_list
     }
     *offsets = malloc(sizeof **offsets * (size_t)(n + 1));
     *ids = malloc(sizeof **ids * (total + 1));
-    if (!*offsets || !*ids) return no_memory();
+    if (!*offsets || !*ids) return fth_no_memory("generation");
     (*offsets)[0] = 0;
     for (int32_t i = 0; i < n; i++) {
         const fth_ids *list = list_of(&items[chosen[i].index], which);
@@ -236,7 +232,7 @@ static fth_err pack_frames(const fth_generator *g, const item *items, const orde
     *offsets = malloc(sizeof **offsets * (size_t)(n + 1));
     *numbers = malloc(sizeof **numbers * (rows * FTH_FRAMES_OF_ROW * (size_t)bins + 1));
     *masked = malloc(sizeof **masked * (rows + 1));
-    if (!*offsets || !*numbers || !*masked) return no_memory();
+    if (!*offsets || !*numbers || !*masked) return fth_no_memory("generation");
     int32_t row = 0;
     for (int32_t i = 0; i < n; i++) {
         const item *it = &items[chosen[i].index];
@@ -257,7 +253,7 @@ static fth_err search_batch(fth_generator *g, item *items, const fth_input *line
     int32_t *masked = NULL;
     float *frames = NULL;
     int64_t *number = malloc(sizeof *number * ((size_t)n + 1));
-    fth_err err = number ? FTH_OK : no_memory();
+    fth_err err = number ? FTH_OK : fth_no_memory("generation");
     if (err == FTH_OK && reads_frames(g))
         err = pack_frames(g, items, chosen, n, &offsets, &frames, &masked);
     else if (err == FTH_OK && encdec)
@@ -348,7 +344,7 @@ fth_err fth_generate(fth_generator *g, const fth_input *lines, int64_t n, fth_ge
     order *all = malloc(sizeof *all * (size_t)(n + 1));
     fth_search_result *results = calloc((size_t)n + 1, sizeof *results);
     int64_t n_results = 0, waiting = 0;
-    fth_err err = items && all && results ? FTH_OK : no_memory();
+    fth_err err = items && all && results ? FTH_OK : fth_no_memory("generation");
     for (int64_t i = 0; i < n && err == FTH_OK; i++) {
         err = tokenize(g, &lines[i], &items[i]);
         if (err == FTH_OK) err = tokenize_phrases(g, lines[i].constraints, &items[i].constraint);

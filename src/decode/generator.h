@@ -1,5 +1,5 @@
-/* generator.h: text or recordings in, text out: lines are cut into tokens, batched by length, searched, and given
- * back in the order they came. */
+/* generator.h: text or recordings in, text out: lines are cut into tokens, batched by length,
+ * searched, and given back in the order they came. */
 #ifndef FTH_DECODE_GENERATOR_H
 #define FTH_DECODE_GENERATOR_H
 

@@ -74,17 +74,13 @@ void fth_search_result_fini(fth_search_result *r) {
     *r = (fth_search_result){0};
 }
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a search");
-}
-
 /* ---- hypotheses ---- */
 
 static fth_err add_node(search *s, node n, int32_t *index) {
     if (s->n_nodes == s->cap_nodes) {
         int32_t capacity = s->cap_nodes ? s->cap_nodes * 2 : 1024;
         node *more = realloc(s->nodes, sizeof *more * (size_t)capacity);
-        if (!more) return no_memory();
+        if (!more) return fth_no_memory("a search");
         s->nodes = more;
         s->cap_nodes = capacity;
     }
@@ -101,7 +97,7 @@ static fth_err finish(search *s, int32_t i, int32_t last, int32_t met) {
     size_t n = (size_t)end->depth;
     h->tokens = fth_arena_alloc(arena, sizeof *h->tokens * (n + 1));
     h->logp = fth_arena_alloc(arena, sizeof *h->logp * (n + 1));
-    if (!h->tokens || !h->logp) return no_memory();
+    if (!h->tokens || !h->logp) return fth_no_memory("a search");
     h->n = end->depth;
     h->sum = end->sum;
     h->met = met;
@@ -234,7 +230,7 @@ static fth_err forbid_repeats(search *s, int32_t last) {
     int n = s->spec->no_repeat_ngram, depth = s->nodes[last].depth;
     if (n < 1 || depth < n) return FTH_OK;
     int32_t *tokens = malloc(sizeof *tokens * (size_t)depth);
-    if (!tokens) return no_memory();
+    if (!tokens) return fth_no_memory("a search");
     for (int32_t at = last; s->nodes[at].parent >= 0; at = s->nodes[at].parent)
         tokens[s->nodes[at].depth - 1] = s->nodes[at].token;
     for (int i = 0; i + n <= depth; i++)
@@ -505,13 +501,13 @@ static fth_err allocate(search *s) {
     if (!out->count || !out->found || !s->sentences || !s->rows || !s->logp || !s->word ||
         !s->best || !s->each || !s->each_row || !s->logits || !s->candidates || !s->met ||
         !s->scratch)
-        return no_memory();
+        return fth_no_memory("a search");
     for (size_t i = 0; i < n; i++) {
         s->sentences[i].live = fth_arena_alloc(&out->arena, sizeof(live) * beam);
         s->sentences[i].finished = fth_arena_alloc(&out->arena, sizeof(int32_t) * beam);
         out->found[i] = fth_arena_alloc(&out->arena, sizeof(fth_hypothesis) * 2 * beam);
         if (!s->sentences[i].live || !s->sentences[i].finished || !out->found[i])
-            return no_memory();
+            return fth_no_memory("a search");
         memset(s->sentences[i].finished, 0, sizeof(int32_t) * beam);
     }
     return FTH_OK;

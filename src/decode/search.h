@@ -61,14 +61,14 @@ typedef struct fth_search_result {
 } fth_search_result;
 
 /* Words of a row that the device should choose for such a search (fth_stepper_spec.top): twice the
- * beam, and as many more as the rules can strike out; of several models as many as it can. 0 where
+ * beam, and as many more as the rules can strike out; of several models another beam. 0 where
  * all words are needed: samples, a bonus for the unknown word; or where that is more than a device
  * chooses. */
 int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t vocab);
 
 /* Searches with one model, or with the mean of the probabilities of several. Each stepper holds
- * beam * n_sent rows, and all choose as many words. Where a device has chosen too few words for a row, that row is looked at
- * whole: what is found does not depend on it. */
+ * beam * n_sent rows, and all choose as many words. Where a device has chosen too few words for a
+ * row, that row is looked at whole: what is found does not depend on it. */
 fth_err fth_search(fth_stepper *const *steppers, int n_steppers, int32_t vocab,
                    const fth_search_spec *spec, const fth_search_batch *batch,
                    fth_search_result *out);

@@ -14,5 +14,7 @@ int32_t fth_search_top(const fth_search_spec *spec, int n_steppers, int32_t voca
     const int32_t k = 2 * spec->beam + struck;
     const bool all = spec->sampling || spec->unkpen < 0 || spec->constrained;
     if (all || k > FTH_TOP_MOST || vocab > FTH_TOP_VOCAB) return 0;
-    return n_steppers > 1 ? FTH_TOP_MOST : k; /* the longer the lists, the lower their bound */
+    if (n_steppers == 1) return k;
+    const int32_t more = k + spec->beam; /* the longer the lists, the lower their bound */
+    return more < FTH_TOP_MOST ? more : FTH_TOP_MOST;
 }

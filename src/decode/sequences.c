@@ -1,5 +1,5 @@
-/* sequences.c: row t of a sequence reads token t and is asked for token t + 1, so sequences share it
- * while they agree up to there. Sorted sequences that agree are neighbours. */
+/* sequences.c: row t of a sequence reads token t and is asked for token t + 1, so sequences share
+ * it while they agree up to there. Sorted sequences that agree are neighbours. */
 #include "decode/sequences.h"
 
 #include <math.h>

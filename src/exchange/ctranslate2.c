@@ -17,23 +17,28 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 #define NORM(theirs, ours)                                                                         \
-    {theirs "/gamma", {ours ".weight"}, false, 0}, {                                               \
-        theirs "/beta", {ours ".bias"}, false, 0                                                   \
+    {theirs "/gamma", {ours ".weight"}, false, 0, false}, {                                        \
+        theirs "/beta", {ours ".bias"}, false, 0, false                                            \
     }
 #define SELF(s)                                                                                    \
     {s "/layer_*/self_attention/linear_0/@",                                                       \
      {s ".layers.*.self_attn.q_proj.@", s ".layers.*.self_attn.k_proj.@",                          \
       s ".layers.*.self_attn.v_proj.@"},                                                           \
      false,                                                                                        \
-     0},                                                                                           \
-        {s "/layer_*/self_attention/linear_1/@", {s ".layers.*.self_attn.out_proj.@"}, false, 0},  \
+     0,                                                                                            \
+     false},                                                                                       \
+        {s "/layer_*/self_attention/linear_1/@",                                                   \
+         {s ".layers.*.self_attn.out_proj.@"},                                                     \
+         false,                                                                                    \
+         0,                                                                                        \
+         false},                                                                                   \
         NORM(s "/layer_*/self_attention/layer_norm", s ".layers.*.self_attn_layer_norm")
 #define FFN(s)                                                                                     \
-    {s "/layer_*/ffn/linear_0/@", {s ".layers.*.fc1.@"}, false, 0},                                \
-        {s "/layer_*/ffn/linear_1/@", {s ".layers.*.fc2.@"}, false, 0},                            \
+    {s "/layer_*/ffn/linear_0/@", {s ".layers.*.fc1.@"}, false, 0, false},                         \
+        {s "/layer_*/ffn/linear_1/@", {s ".layers.*.fc2.@"}, false, 0, false},                     \
         NORM(s "/layer_*/ffn/layer_norm", s ".layers.*.final_layer_norm"),                         \
         NORM(s "/layer_norm", s ".layer_norm"), {                                                  \
-        s "/position_encodings/encodings", {s ".embed_positions.weight"}, false, 0                 \
+        s "/position_encodings/encodings", {s ".embed_positions.weight"}, false, 0, false          \
     }
 
 static const fth_row rows[] = {
@@ -41,21 +46,27 @@ static const fth_row rows[] = {
     FFN("encoder"),
     SELF("decoder"),
     FFN("decoder"),
-    {"decoder/layer_*/attention/linear_0/@", {"decoder.layers.*.encoder_attn.q_proj.@"}, false, 0},
+    {"decoder/layer_*/attention/linear_0/@",
+     {"decoder.layers.*.encoder_attn.q_proj.@"},
+     false,
+     0,
+     false},
     {"decoder/layer_*/attention/linear_1/@",
      {"decoder.layers.*.encoder_attn.k_proj.@", "decoder.layers.*.encoder_attn.v_proj.@"},
      false,
-     0},
+     0,
+     false},
     {"decoder/layer_*/attention/linear_2/@",
      {"decoder.layers.*.encoder_attn.out_proj.@"},
      false,
-     0},
+     0,
+     false},
     NORM("decoder/layer_*/attention/layer_norm", "decoder.layers.*.encoder_attn_layer_norm"),
-    {"decoder/embeddings/weight", {"embed_tokens.weight"}, false, 0},
-    {"decoder/embeddings/weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {"encoder/embeddings_0/weight", {"encoder.embed_tokens.weight"}, false, 0},
-    {"decoder/projection/weight", {"output_projection.weight"}, false, 0},
-    {NULL, {NULL}, false, 0}};
+    {"decoder/embeddings/weight", {"embed_tokens.weight"}, false, 0, false},
+    {"decoder/embeddings/weight", {"decoder.embed_tokens.weight"}, false, 0, false},
+    {"encoder/embeddings_0/weight", {"encoder.embed_tokens.weight"}, false, 0, false},
+    {"decoder/projection/weight", {"output_projection.weight"}, false, 0, false},
+    {NULL, {NULL}, false, 0, false}};
 
 enum { RELU = 0, GELU = 3 }; /* of CTranslate2's list of activations */
 

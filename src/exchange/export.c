@@ -56,14 +56,13 @@ static fth_err refuse(const fth_format *f, const fth_model *m, const char *reaso
 
 static fth_err load_tokenizers(fth_export_job *job) {
     const char *folder = job->spec->model;
-    static const char *const names[] = {"tokenizer.model", "tokenizer.src.model",
-                                        "tokenizer.tgt.model"};
+    static const char *const parts[] = {"", ".src", ".tgt"};
     fth_tokenizer *found[3] = {NULL};
     fth_err err = FTH_OK;
     for (int i = 0; i < 3 && err == FTH_OK; i++) {
-        if (!fth_folder_has(folder, names[i])) continue;
-        char *path = fth_strdup_printf("%s/%s", folder, names[i]);
-        err = path ? fth_tokenizer_load(path, &found[i]) : fth_fail(FTH_NO_MEMORY, "no memory");
+        char *path = NULL;
+        err = fth_tokenizer_find(folder, parts[i], &path);
+        if (err == FTH_OK && path) err = fth_tokenizer_load(path, &found[i]);
         free(path);
     }
     job->src = found[1] ? found[1] : found[0];

@@ -30,8 +30,11 @@ int fth_is_export_file(const char *name) {
                                         "target.spm",
                                         "target_vocab.json",
                                         "target_vocabulary.json",
+                                        "tokenizer.json",
                                         "tokenizer.model",
+                                        "tokenizer.src.json",
                                         "tokenizer.src.model",
+                                        "tokenizer.tgt.json",
                                         "tokenizer.tgt.model",
                                         "tokenizer_config.json",
                                         "vocab.json",
@@ -43,13 +46,9 @@ int fth_is_export_file(const char *name) {
     return 0;
 }
 
-static fth_err no_memory(const char *name) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for %s", name);
-}
-
 static fth_err write_text(const char *folder, const char *name, const char *text, size_t size) {
     char *path = fth_strdup_printf("%s/%s", folder, name);
-    if (!path) return no_memory(name);
+    if (!path) return fth_no_memory(name);
     fth_err err = fth_file_write(path, text, size);
     free(path);
     return err;
@@ -59,7 +58,7 @@ fth_err fth_write_tensors(const fth_export_job *job, const fth_row *rows, fth_te
                           const char *name) {
     fth_tensors own = {0}, *t = more ? more : &own;
     char *path = fth_strdup_printf("%s/%s", job->folder, name);
-    fth_err err = path ? fth_rows_out(rows, job->model, job->flat, t) : no_memory(name);
+    fth_err err = path ? fth_rows_out(rows, job->model, job->flat, t) : fth_no_memory(name);
     for (size_t i = 0; i < t->n && job->storage == FTH_STORE_BF16; i++)
         t->tensors[i].dtype = FTH_ST_BF16;
     if (err == FTH_OK) err = fth_st_write(path, t->tensors, t->n, fth_st_fill_from_f32, NULL, NULL);
@@ -96,7 +95,7 @@ fth_err fth_write_vocabulary(const fth_export_job *job, const fth_tokenizer *t, 
 static fth_err copy_file(const char *from, const char *name, const char *folder, const char *as) {
     char *data = NULL, *path = fth_strdup_printf("%s/%s", from, name);
     size_t size = 0;
-    if (!path) return no_memory(name);
+    if (!path) return fth_no_memory(name);
     fth_err err = fth_file_read(path, &data, &size);
     if (err == FTH_OK) err = write_text(folder, as, data, size);
     free(data);
@@ -113,8 +112,9 @@ fth_err fth_copy_tokenizer(const fth_export_job *job, bool source, const char *n
 }
 
 fth_err fth_copy_tokenizers(const fth_export_job *job) {
-    static const char *const names[] = {"tokenizer.model", "tokenizer.src.model",
-                                        "tokenizer.tgt.model"};
+    static const char *const names[] = {"tokenizer.model",     "tokenizer.src.model",
+                                        "tokenizer.tgt.model", "tokenizer.json",
+                                        "tokenizer.src.json",  "tokenizer.tgt.json"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (fth_folder_has(job->spec->model, names[i]))
             FTH_TRY(copy_file(job->spec->model, names[i], job->folder, names[i]));
@@ -131,7 +131,7 @@ fth_err fth_copy_config(const fth_export_job *job) {
 
 fth_err fth_read_config(const char *folder, fth_config *out) {
     char *path = fth_strdup_printf("%s/config.json", folder);
-    fth_err err = path ? fth_config_read(path, out) : no_memory("config.json");
+    fth_err err = path ? fth_config_read(path, out) : fth_no_memory("config.json");
     free(path);
     return err;
 }
@@ -168,7 +168,7 @@ static fth_err add_training(fth_str *s, const char *folder) {
     char *path = fth_strdup_printf("%s/state.json", folder);
     json_t *state = NULL;
     double best = 0, nll = 0;
-    if (!path) return no_memory("the model card");
+    if (!path) return fth_no_memory("the model card");
     fth_err err = fth_file_exists(path) ? fth_json_load(path, &state) : FTH_OK;
     const json_t *options = json_object_get(state, "options");
     const char *data = json_string_value(json_object_get(options, "data"));

@@ -24,62 +24,59 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 #define NORM(theirs, ours)                                                                         \
-    {theirs ".@", {ours ".@"}, false, 0}, {theirs ".gamma", {ours ".weight"}, false, 0}, {         \
-        theirs ".beta", {ours ".bias"}, false, 0                                                   \
+    {theirs ".@", {ours ".@"}, false, 0, false},                                                   \
+        {theirs ".gamma", {ours ".weight"}, false, 0, true}, {                                     \
+        theirs ".beta", {ours ".bias"}, false, 0, true                                             \
     }
 #define LAYER "bert.encoder.layer.*."
 #define OURS  "encoder.layers.*."
 
 /* What all have; names that old files have are for reading alone. */
 #define BODY                                                                                       \
-    {"bert.embeddings.word_embeddings.weight", {"embed_tokens.weight"}, false, 0},                 \
-        {"bert.embeddings.word_embeddings.weight", {"encoder.embed_tokens.weight"}, false, 0},     \
+    {"bert.embeddings.word_embeddings.weight", {"embed_tokens.weight"}, false, 0, false},          \
+        {"bert.embeddings.word_embeddings.weight",                                                 \
+         {"encoder.embed_tokens.weight"},                                                          \
+         false,                                                                                    \
+         0,                                                                                        \
+         false},                                                                                   \
         {"bert.embeddings.position_embeddings.weight",                                             \
          {"encoder.embed_positions.weight"},                                                       \
          false,                                                                                    \
-         0},                                                                                       \
-        {LAYER "attention.self.query.@", {OURS "self_attn.q_proj.@"}, false, 0},                   \
-        {LAYER "attention.self.key.@", {OURS "self_attn.k_proj.@"}, false, 0},                     \
-        {LAYER "attention.self.value.@", {OURS "self_attn.v_proj.@"}, false, 0},                   \
-        {LAYER "attention.output.dense.@", {OURS "self_attn.out_proj.@"}, false, 0},               \
-        {LAYER "intermediate.dense.@", {OURS "fc1.@"}, false, 0}, {                                \
-        LAYER "output.dense.@", {OURS "fc2.@"}, false, 0                                           \
+         0,                                                                                        \
+         false},                                                                                   \
+        {LAYER "attention.self.query.@", {OURS "self_attn.q_proj.@"}, false, 0, false},            \
+        {LAYER "attention.self.key.@", {OURS "self_attn.k_proj.@"}, false, 0, false},              \
+        {LAYER "attention.self.value.@", {OURS "self_attn.v_proj.@"}, false, 0, false},            \
+        {LAYER "attention.output.dense.@", {OURS "self_attn.out_proj.@"}, false, 0, false},        \
+        {LAYER "intermediate.dense.@", {OURS "fc1.@"}, false, 0, false}, {                         \
+        LAYER "output.dense.@", {OURS "fc2.@"}, false, 0, false                                    \
     }
 
-static const fth_row words_out[] = {
-    BODY,
-    {"bert.embeddings.LayerNorm.@", {"encoder.layernorm_embedding.@"}, false, 0},
-    {LAYER "attention.output.LayerNorm.@", {OURS "self_attn_layer_norm.@"}, false, 0},
-    {LAYER "output.LayerNorm.@", {OURS "final_layer_norm.@"}, false, 0},
-    {"cls.predictions.transform.dense.@", {"head.dense.@"}, false, 0},
-    {"cls.predictions.transform.LayerNorm.@", {"head.layer_norm.@"}, false, 0},
-    {"cls.predictions.bias", {"head.bias"}, false, 0},
-    {"cls.predictions.decoder.weight", {"output_projection.weight"}, false, 0},
-    {"cls.predictions.decoder.bias", {"head.bias"}, false, 0},
-    {NULL, {NULL}, false, 0}};
-
-static const fth_row classes_out[] = {
-    BODY,
-    {"bert.embeddings.LayerNorm.@", {"encoder.layernorm_embedding.@"}, false, 0},
-    {LAYER "attention.output.LayerNorm.@", {OURS "self_attn_layer_norm.@"}, false, 0},
-    {LAYER "output.LayerNorm.@", {OURS "final_layer_norm.@"}, false, 0},
-    {"bert.pooler.dense.@", {"head.dense.@"}, false, 0},
-    {"classifier.@", {"head.out.@"}, false, 0},
-    {NULL, {NULL}, false, 0}};
-
-static const fth_row rows_in[] = {
+static const fth_row rows[] = {
     BODY,
     NORM("bert.embeddings.LayerNorm", "encoder.layernorm_embedding"),
     NORM(LAYER "attention.output.LayerNorm", OURS "self_attn_layer_norm"),
     NORM(LAYER "output.LayerNorm", OURS "final_layer_norm"),
-    {"cls.predictions.transform.dense.@", {"head.dense.@"}, false, 0},
+    {"cls.predictions.transform.dense.@", {"head.dense.@"}, false, 0, false},
     NORM("cls.predictions.transform.LayerNorm", "head.layer_norm"),
-    {"cls.predictions.bias", {"head.bias"}, false, 0},
-    {"cls.predictions.decoder.bias", {"head.bias"}, false, 0},
-    {"cls.predictions.decoder.weight", {"output_projection.weight"}, false, 0},
-    {"bert.pooler.dense.@", {"head.dense.@"}, false, 0},
-    {"classifier.@", {"head.out.@"}, false, 0},
-    {NULL, {NULL}, false, 0}};
+    {"cls.predictions.bias", {"head.bias"}, false, 0, false},
+    {"cls.predictions.decoder.bias", {"head.bias"}, false, 0, false},
+    {"cls.predictions.decoder.weight", {"output_projection.weight"}, false, 0, false},
+    {NULL, {NULL}, false, 0, false}};
+
+/* A model with classes has the map of its head under another name. */
+static const fth_row class_rows[] = {
+    BODY,
+    NORM("bert.embeddings.LayerNorm", "encoder.layernorm_embedding"),
+    NORM(LAYER "attention.output.LayerNorm", OURS "self_attn_layer_norm"),
+    NORM(LAYER "output.LayerNorm", OURS "final_layer_norm"),
+    {"classifier.@", {"head.out.@"}, false, 0, false},
+    {"bert.pooler.dense.@", {"head.dense.@"}, false, 0, false},
+    {NULL, {NULL}, false, 0, false}};
+
+static const fth_row *rows_of(const fth_config *c) {
+    return c->head == FTH_HEAD_MASKED_TOKEN ? rows : class_rows;
+}
 
 /* ---- writing ---- */
 
@@ -127,9 +124,7 @@ static fth_err write_weights(const fth_export_job *job) {
     float *nothing = NULL;
     fth_err err = fth_tensors_add(&more, "bert.embeddings.token_type_embeddings.weight", FTH_ST_F32,
                                   2, shape, NULL, &nothing);
-    if (err == FTH_OK)
-        err = fth_write_tensors(job, c->head == FTH_HEAD_MASKED_TOKEN ? words_out : classes_out,
-                                &more, "model.safetensors");
+    if (err == FTH_OK) err = fth_write_tensors(job, rows_of(c), &more, "model.safetensors");
     fth_tensors_fini(&more);
     return err;
 }
@@ -235,7 +230,7 @@ static fth_err read_folder(const fth_hf_folder *h, fth_weighted *out) {
     fth_config c = fth_config_default();
     fth_hf_words words;
     FTH_TRY(read_config(h, &c, &words));
-    const fth_rows_in in = {.rows = rows_in,
+    const fth_rows_in in = {.rows = rows_of(&c),
                             .prefix = "bert.",
                             .ignored = c.share == FTH_SHARE_NONE ? untied : tied,
                             .more_words = words.more,

@@ -16,16 +16,16 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 static const fth_row rows[] = {
-    {"model.encoder.layers.", {"encoder.layers."}, false, 0},
-    {"model.decoder.layers.", {"decoder.layers."}, false, 0},
-    {"model.encoder.embed_tokens.weight", {"encoder.embed_tokens.weight"}, false, 0},
-    {"model.decoder.embed_tokens.weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {"model.decoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0},
-    {"model.encoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0},
-    {"model.decoder.output_projection.weight", {"output_projection.weight"}, false, 0},
-    {"model.decoder.output_projection.weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {"model.decoder.output_projection.weight", {"embed_tokens.weight"}, false, 0},
-    {NULL, {NULL}, false, 0}};
+    {"model.encoder.layers.", {"encoder.layers."}, false, 0, false},
+    {"model.decoder.layers.", {"decoder.layers."}, false, 0, false},
+    {"model.encoder.embed_tokens.weight", {"encoder.embed_tokens.weight"}, false, 0, false},
+    {"model.decoder.embed_tokens.weight", {"decoder.embed_tokens.weight"}, false, 0, false},
+    {"model.decoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0, false},
+    {"model.encoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0, true},
+    {"model.decoder.output_projection.weight", {"output_projection.weight"}, false, 0, false},
+    {"model.decoder.output_projection.weight", {"decoder.embed_tokens.weight"}, false, 0, false},
+    {"model.decoder.output_projection.weight", {"embed_tokens.weight"}, false, 0, true},
+    {NULL, {NULL}, false, 0, false}};
 
 static json_t *config_of(const fth_export_job *job) {
     const fth_config *c = &job->model->config;

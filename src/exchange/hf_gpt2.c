@@ -11,22 +11,23 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 static const fth_row rows[] = {
-    {"transformer.wte.weight", {"embed_tokens.weight"}, false, 0},
-    {"transformer.wte.weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {"transformer.wpe.weight", {"decoder.embed_positions.weight"}, false, 0},
-    {"transformer.h.*.ln_1.@", {"decoder.layers.*.self_attn_layer_norm.@"}, false, 0},
+    {"transformer.wte.weight", {"embed_tokens.weight"}, false, 0, false},
+    {"transformer.wte.weight", {"decoder.embed_tokens.weight"}, false, 0, false},
+    {"transformer.wpe.weight", {"decoder.embed_positions.weight"}, false, 0, false},
+    {"transformer.h.*.ln_1.@", {"decoder.layers.*.self_attn_layer_norm.@"}, false, 0, false},
     {"transformer.h.*.attn.c_attn.@",
      {"decoder.layers.*.self_attn.q_proj.@", "decoder.layers.*.self_attn.k_proj.@",
       "decoder.layers.*.self_attn.v_proj.@"},
      true,
-     0},
-    {"transformer.h.*.attn.c_proj.@", {"decoder.layers.*.self_attn.out_proj.@"}, true, 0},
-    {"transformer.h.*.ln_2.@", {"decoder.layers.*.final_layer_norm.@"}, false, 0},
-    {"transformer.h.*.mlp.c_fc.@", {"decoder.layers.*.fc1.@"}, true, 0},
-    {"transformer.h.*.mlp.c_proj.@", {"decoder.layers.*.fc2.@"}, true, 0},
-    {"transformer.ln_f.@", {"decoder.layer_norm.@"}, false, 0},
-    {"lm_head.weight", {"output_projection.weight"}, false, 0},
-    {NULL, {NULL}, false, 0}};
+     0,
+     false},
+    {"transformer.h.*.attn.c_proj.@", {"decoder.layers.*.self_attn.out_proj.@"}, true, 0, false},
+    {"transformer.h.*.ln_2.@", {"decoder.layers.*.final_layer_norm.@"}, false, 0, false},
+    {"transformer.h.*.mlp.c_fc.@", {"decoder.layers.*.fc1.@"}, true, 0, false},
+    {"transformer.h.*.mlp.c_proj.@", {"decoder.layers.*.fc2.@"}, true, 0, false},
+    {"transformer.ln_f.@", {"decoder.layer_norm.@"}, false, 0, false},
+    {"lm_head.weight", {"output_projection.weight"}, false, 0, false},
+    {NULL, {NULL}, false, 0, false}};
 
 static json_t *config_of(const fth_export_job *job) {
     const fth_config *c = &job->model->config;

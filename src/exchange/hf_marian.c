@@ -12,31 +12,19 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 static const fth_row rows[] = {
-    {"model.encoder.layers.", {"encoder.layers."}, false, 0},
-    {"model.decoder.layers.", {"decoder.layers."}, false, 0},
-    {"model.encoder.embed_positions.weight", {"encoder.embed_positions.weight"}, false, 0},
-    {"model.decoder.embed_positions.weight", {"decoder.embed_positions.weight"}, false, 0},
-    {"model.shared.weight", {"embed_tokens.weight"}, false, 0},
-    {"model.encoder.embed_tokens.weight", {"encoder.embed_tokens.weight"}, false, 0},
-    {"model.decoder.embed_tokens.weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {"lm_head.weight", {"output_projection.weight"}, false, 0},
-    {NULL, {NULL}, false, 0}};
-
-/* Other names that a tied matrix may have been stored under. */
-static const fth_row rows_in[] = {
-    {"model.encoder.layers.", {"encoder.layers."}, false, 0},
-    {"model.decoder.layers.", {"decoder.layers."}, false, 0},
-    {"model.encoder.embed_positions.weight", {"encoder.embed_positions.weight"}, false, 0},
-    {"model.decoder.embed_positions.weight", {"decoder.embed_positions.weight"}, false, 0},
-    {"model.shared.weight", {"embed_tokens.weight"}, false, 0},
-    {"model.encoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0},
-    {"model.decoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0},
-    {"lm_head.weight", {"embed_tokens.weight"}, false, 0},
-    {"model.encoder.embed_tokens.weight", {"encoder.embed_tokens.weight"}, false, 0},
-    {"model.decoder.embed_tokens.weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {"lm_head.weight", {"output_projection.weight"}, false, 0},
-    {"lm_head.weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {NULL, {NULL}, false, 0}};
+    {"model.encoder.layers.", {"encoder.layers."}, false, 0, false},
+    {"model.decoder.layers.", {"decoder.layers."}, false, 0, false},
+    {"model.encoder.embed_positions.weight", {"encoder.embed_positions.weight"}, false, 0, false},
+    {"model.decoder.embed_positions.weight", {"decoder.embed_positions.weight"}, false, 0, false},
+    {"model.shared.weight", {"embed_tokens.weight"}, false, 0, false},
+    {"model.encoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0, true},
+    {"model.decoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0, true},
+    {"lm_head.weight", {"embed_tokens.weight"}, false, 0, true},
+    {"model.encoder.embed_tokens.weight", {"encoder.embed_tokens.weight"}, false, 0, false},
+    {"model.decoder.embed_tokens.weight", {"decoder.embed_tokens.weight"}, false, 0, false},
+    {"lm_head.weight", {"output_projection.weight"}, false, 0, false},
+    {"lm_head.weight", {"decoder.embed_tokens.weight"}, false, 0, true},
+    {NULL, {NULL}, false, 0, false}};
 
 /* ---- writing ---- */
 
@@ -141,7 +129,7 @@ static fth_err read_folder(const fth_hf_folder *h, fth_weighted *out) {
     snprintf(c.method, sizeof c.method, "postln");
     FTH_TRY(read_config(h, &c, &words));
     FTH_TRY(fth_hf_bool(h, "scale_embedding", false, &scaled));
-    const fth_rows_in in = {.rows = rows_in,
+    const fth_rows_in in = {.rows = rows,
                             .zeros = zeros,
                             .ignored = shared,
                             .make = make_positions,

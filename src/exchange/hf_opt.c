@@ -11,14 +11,14 @@ static const char *lacks(const fth_model *m, fth_norm_place norm) {
 }
 
 static const fth_row rows[] = {
-    {"model.decoder.layers.", {"decoder.layers."}, false, 0},
-    {"model.decoder.final_layer_norm.@", {"decoder.layer_norm.@"}, false, 0},
-    {"model.decoder.embed_positions.weight", {"decoder.embed_positions.weight"}, false, 2},
-    {"model.decoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0},
-    {"lm_head.weight", {"embed_tokens.weight"}, false, 0},
-    {"model.decoder.embed_tokens.weight", {"decoder.embed_tokens.weight"}, false, 0},
-    {"lm_head.weight", {"output_projection.weight"}, false, 0},
-    {NULL, {NULL}, false, 0}};
+    {"model.decoder.layers.", {"decoder.layers."}, false, 0, false},
+    {"model.decoder.final_layer_norm.@", {"decoder.layer_norm.@"}, false, 0, false},
+    {"model.decoder.embed_positions.weight", {"decoder.embed_positions.weight"}, false, 2, false},
+    {"model.decoder.embed_tokens.weight", {"embed_tokens.weight"}, false, 0, false},
+    {"lm_head.weight", {"embed_tokens.weight"}, false, 0, true},
+    {"model.decoder.embed_tokens.weight", {"decoder.embed_tokens.weight"}, false, 0, false},
+    {"lm_head.weight", {"output_projection.weight"}, false, 0, false},
+    {NULL, {NULL}, false, 0, false}};
 
 static json_t *config_of(const fth_export_job *job) {
     const fth_config *c = &job->model->config;

@@ -15,7 +15,7 @@ typedef struct tokenizer_file {
     const char *as; /* its name in the model folder */
 } tokenizer_file;
 
-/* Reads a SentencePiece model and takes it where its pieces have the numbers of the model's words. */
+/* Reads a tokenizer and takes it where its pieces have the numbers of the model's words. */
 static fth_err take_file(const char *folder, const char *name, const char *as, int32_t words,
                          tokenizer_file *out, bool *taken) {
     *taken = false;
@@ -42,6 +42,11 @@ static fth_err take_tokenizers(const char *folder, const fth_config *c, tokenize
     const int32_t tgt = c->arch == FTH_ENC ? c->src_vocab : c->tgt_vocab;
     bool taken = false, other = false;
     FTH_TRY(take_file(folder, "tokenizer.model", "tokenizer.model", src, &files[0], &taken));
+    if (taken) return FTH_OK;
+    /* such a file may hold other kinds than byte-level BPE, which are not taken */
+    const fth_err err =
+        take_file(folder, "tokenizer.json", "tokenizer.json", src, &files[0], &taken);
+    if (err != FTH_BAD_INPUT && err != FTH_NOT_FOUND) FTH_TRY(err);
     if (taken) return FTH_OK;
     const char *names[2][2] = {{"tokenizer.src.model", "tokenizer.tgt.model"},
                                {"source.spm", "target.spm"}};

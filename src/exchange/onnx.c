@@ -393,12 +393,12 @@ static fth_err write(const fth_export_job *job) {
 
 /* ---- reading back: the parameters, under their own names ---- */
 
-static const fth_row rows[] = {{"encoder.", {"encoder."}, false, 0},
-                               {"decoder.", {"decoder."}, false, 0},
-                               {"embed_tokens.", {"embed_tokens."}, false, 0},
-                               {"output_projection.", {"output_projection."}, false, 0},
-                               {"head.", {"head."}, false, 0},
-                               {NULL, {NULL}, false, 0}};
+static const fth_row rows[] = {{"encoder.", {"encoder."}, false, 0, false},
+                               {"decoder.", {"decoder."}, false, 0, false},
+                               {"embed_tokens.", {"embed_tokens."}, false, 0, false},
+                               {"output_projection.", {"output_projection."}, false, 0, false},
+                               {"head.", {"head."}, false, 0, false},
+                               {NULL, {NULL}, false, 0, false}};
 
 static fth_err read_file(const char *folder, const fth_onnx_file *file, fth_weighted *out) {
     static const char *const ignored[] = {"_positions", NULL};

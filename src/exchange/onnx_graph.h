@@ -41,8 +41,8 @@ fth_onnx_name fth_onnx_numbers(fth_onnx *g, const int64_t *values, int n);
 void fth_onnx_store(fth_onnx *g, const char *name, int rank, const int64_t *shape,
                     const float *data);
 
-/* An input of ids [batch, length] or the output of floats, with names of their dimensions; width: of
- * the last one, 0: none. */
+/* An input of ids [batch, length] or the output of floats, with names of their dimensions; width:
+ * of the last one, 0: none. */
 void fth_onnx_value(fth_onnx *g, bool output, const char *name, const char *const *dims,
                     int64_t width);
 

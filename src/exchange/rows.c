@@ -14,16 +14,12 @@ void fth_tensors_fini(fth_tensors *t) {
     *t = (fth_tensors){0};
 }
 
-static fth_err no_memory(const char *name) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for tensor %s", name);
-}
-
 fth_err fth_tensors_add(fth_tensors *t, const char *name, fth_st_dtype dtype, int rank,
                         const int64_t *shape, const void *data, float **room) {
     if (t->n == t->capacity) {
         const size_t capacity = t->capacity ? 2 * t->capacity : 256;
         fth_st_tensor *more = realloc(t->tensors, sizeof *more * capacity);
-        if (!more) return no_memory(name);
+        if (!more) return fth_fail(FTH_NO_MEMORY, "no memory for tensor %s", name);
         t->tensors = more;
         t->capacity = capacity;
     }
@@ -35,7 +31,7 @@ fth_err fth_tensors_add(fth_tensors *t, const char *name, fth_st_dtype dtype, in
         *room = fth_arena_alloc(&t->arena, sizeof **room * (fth_st_count(made) + 1));
         made->data = *room;
     }
-    if (!made->name || !made->data) return no_memory(name);
+    if (!made->name || !made->data) return fth_fail(FTH_NO_MEMORY, "no memory for tensor %s", name);
     t->n++;
     return FTH_OK;
 }
@@ -143,10 +139,19 @@ static void move(const fth_row *row, const place *p, float *flat, float *theirs,
     }
 }
 
+/* Whether an earlier row has given the tensor of this one, which stands for one alone. */
+static bool is_there(const fth_row *row, const fth_tensors *t) {
+    if (!row->ours[0] || strpbrk(row->theirs, "*@") || ends_with(row->ours[0], '.')) return false;
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->tensors[i].name, row->theirs) == 0) return true;
+    return false;
+}
+
 fth_err fth_rows_out(const fth_row *rows, const fth_model *m, const float *flat, fth_tensors *out) {
     place p;
     int64_t shape[2];
-    for (const fth_row *row = rows; row->theirs; row++)
+    for (const fth_row *row = rows; row->theirs; row++) {
+        if (row->reading || is_there(row, out)) continue;
         for (int32_t i = 0; i < places_of(row, m); i++) {
             if (!find_place(row, i, m, &p)) continue;
             their_shape(row, &p, shape);
@@ -159,6 +164,7 @@ fth_err fth_rows_out(const fth_row *rows, const fth_model *m, const float *flat,
             FTH_TRY(fth_tensors_add(out, p.name, FTH_ST_F32, p.rank, shape, NULL, &room));
             move(row, &p, (float *)flat, room, true);
         }
+    }
     return FTH_OK;
 }
 
@@ -211,7 +217,7 @@ static fth_err read_place(reading *r, const fth_row *row, place *p, const fth_st
     for (int i = 0; i < p->rank && same; i++) same = t->shape[i] == shape[i];
     if (!same) return wrong_shape(r, t, shape, p->rank);
     float *theirs = malloc(sizeof *theirs * (fth_st_count(t) + 1));
-    if (!theirs) return no_memory(t->name);
+    if (!theirs) return fth_fail(FTH_NO_MEMORY, "no memory for tensor %s", t->name);
     fth_err err = fth_st_to_f32(r->file, t, theirs);
     if (err == FTH_OK && words) /* the parameter itself has more rows */
         memcpy(r->flat + p->part[0]->offset, theirs + row->skip * p->shape[1],
@@ -240,7 +246,7 @@ static bool matches(const char *const *patterns, const char *name) {
 
 static fth_err check_zeros(const reading *r, const fth_st_tensor *t) {
     float *x = malloc(sizeof *x * (fth_st_count(t) + 1));
-    if (!x) return no_memory(t->name);
+    if (!x) return fth_fail(FTH_NO_MEMORY, "no memory for tensor %s", t->name);
     fth_err err = fth_st_to_f32(r->file, t, x);
     for (size_t i = 0; err == FTH_OK && i < fth_st_count(t); i++)
         if (x[i] != 0)
@@ -314,7 +320,9 @@ fth_err fth_rows_in_read(const fth_rows_in *in, const fth_st_file *file, const f
     r.used = calloc(file->n + 1, sizeof *r.used);
     r.given = calloc((size_t)m->params.n + 1, sizeof *r.given);
     memset(flat, 0, sizeof *flat * (size_t)m->params.size);
-    fth_err err = r.used && r.given ? read_rows(&r) : no_memory("of a model");
+    fth_err err = r.used && r.given
+                      ? read_rows(&r)
+                      : fth_fail(FTH_NO_MEMORY, "no memory for tensor %s", "of a model");
     free(r.used);
     free(r.given);
     return err;

@@ -9,15 +9,16 @@
 #include "model/model.h"
 #include "store/safetensors.h"
 
-/* One tensor, or many: in all names an asterisk stands for the number of the layer, and an at-sign at
- * the end for "weight" and "bias". A name of ours that ends with a dot stands for all that begin so:
- * theirs takes the place of it. */
+/* One tensor, or many: in all names an asterisk stands for the number of the layer, and an at-sign
+ * at the end for "weight" and "bias". A name of ours that ends with a dot stands for all that begin
+ * so: theirs takes the place of it. */
 typedef struct fth_row {
     const char *theirs;
     const char *ours[3]; /* one below the other; rows whose first is no parameter of the model do
                             not count */
     bool turned;         /* a matrix is [in, out] in place of [out, in] */
     int32_t skip;        /* rows before ours, 0 in exports, left out by imports */
+    bool reading;        /* another name that a file may have: never written */
 } fth_row;
 
 typedef struct fth_tensors {
@@ -32,7 +33,8 @@ void fth_tensors_fini(fth_tensors *t);
 fth_err fth_tensors_add(fth_tensors *t, const char *name, fth_st_dtype dtype, int rank,
                         const int64_t *shape, const void *data, float **room);
 
-/* The tensors of a model by a table that ends with a NULL name; they may point into flat. */
+/* The tensors of a model by a table that ends with a NULL name; they may point into flat. Of rows for
+ * the same tensor the first counts. */
 fth_err fth_rows_out(const fth_row *rows, const fth_model *m, const float *flat, fth_tensors *out);
 
 /* Makes a parameter that a file has not; false: it must be there. */

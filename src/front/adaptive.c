@@ -1,7 +1,8 @@
-/* adaptive.c: words by three bands of their numbers, frequent ones first: the rarer a band, the narrower its
- * vectors (adaptive input: Baevski and Auli 2019, sec. 3; adaptive softmax: Grave et al. 2017, as fairseq ties
- * them). A word of band i has the row E_i1 E_i0[w], times sqrt(d). The head's products are those of the first
- * band's words and of one entry for each other band; band i's are (E_i1^T h) . E_i0[w]. */
+/* adaptive.c: words by three bands of their numbers, frequent ones first: the rarer a band, the
+ * narrower its vectors (adaptive input: Baevski and Auli 2019, sec. 3; adaptive softmax: Grave et
+ * al. 2017, as fairseq ties them). A word of band i has the row E_i1 E_i0[w], times sqrt(d). The
+ * head's products are those of the first band's words and of one entry for each other band; band
+ * i's are (E_i1^T h) . E_i0[w]. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +16,8 @@ typedef struct band {
     fth_val table, map; /* E_i0 [size, d / f^i], E_i1 [d, d / f^i] */
 } band;
 
-/* The bands, and the head's matrix [a + 2, d]: the first table with the other bands' entries behind it. */
+/* The bands, and the head's matrix [a + 2, d]: the first table with the other bands' entries behind
+ * it. */
 static fth_val declare(fth_builder *b, band out[BANDS]) {
     const fth_config *c = b->config;
     const int64_t edge[BANDS + 1] = {0, c->adaptive_cutoffs[0], c->adaptive_cutoffs[1],

@@ -38,7 +38,8 @@ int32_t fth_front_width(const fth_config *c);
 fth_val fth_front_words(fth_builder *b, fth_stack stack, bool drop);
 /* The table of positions of the stack that is being built. */
 fth_val fth_front_positions(fth_builder *b);
-/* Words in bands (adaptive.c): their rows, their log-probabilities from the rows of the top stack, the loss. */
+/* Words in bands (adaptive.c): their rows, their log-probabilities from the rows of the top stack,
+ * the loss. */
 fth_val fth_adaptive_words(fth_builder *b, bool drop);
 fth_val fth_adaptive_logits(fth_builder *b, fth_val x);
 fth_loss fth_adaptive_loss(fth_builder *b, fth_val x, bool per_row);

@@ -39,7 +39,10 @@ fth_err fth_batch_store_init(fth_batch_store *s, int32_t src_rows, int32_t tgt_r
 int64_t fth_batch_store_bytes(int32_t src_rows, int32_t tgt_rows, int32_t max_sent) {
     const int64_t larger = src_rows > tgt_rows ? src_rows : tgt_rows;
     const int64_t rows = (int64_t)src_rows + 1 + (int64_t)tgt_rows + 1;
-    const int64_t numbers = RADIX + larger + 1 + 4 * rows + 4 * ((int64_t)max_sent + 1);
+    const int64_t numbers = RADIX + larger + 1             /* counts, temp */
+                            + 5 * rows                     /* ids, pos, targets, order, sentence */
+                            + 2 * ((int64_t)src_rows + 1)  /* picked, picked_ids */
+                            + 5 * ((int64_t)max_sent + 1); /* offsets of three, labels, values */
     return numbers * (int64_t)sizeof(int32_t);
 }
 

@@ -61,8 +61,8 @@ static void full_name(const fth_builder *b, const char *suffix, char *name, size
         snprintf(name, size, "%slayers.%d.%s", stack, b->layer, suffix);
 }
 
-/* kernel: what the last of three dimensions is in files; 0: there are two. adjacent: right behind the parameter
- * that was declared last. */
+/* kernel: what the last of three dimensions is in files; 0: there are two. adjacent: right behind
+ * the parameter that was declared last. */
 static fth_val params_at(fth_builder *b, const fth_role *roles, int count, int64_t rows,
                          int64_t width, int32_t kernel, bool adjacent, fth_init init,
                          const char *const *suffixes) {

@@ -135,8 +135,9 @@ fth_loss fth_xent(fth_builder *b, fth_val x, fth_val weight, fth_val bias, doubl
 /* Squared distance of x [sentences, 1] from the values of the sentences. */
 fth_loss fth_square(fth_builder *b, fth_val x);
 
-/* Words in bands (front/adaptive.c): rows of a band's table for the target's words; x W for a W [n, k] that
- * stands as a linear map's; log-probabilities of all words; a loss under a cut, added to the one before. */
+/* Words in bands (front/adaptive.c): rows of a band's table for the target's words; x W for a W [n,
+ * k] that stands as a linear map's; log-probabilities of all words; a loss under a cut, added to
+ * the one before. */
 fth_val fth_band(fth_builder *b, fth_val table, int64_t first);
 fth_val fth_linear_turned(fth_builder *b, fth_val x, fth_val weight);
 fth_val fth_log_words(fth_builder *b, const fth_val *products);

@@ -110,8 +110,8 @@ typedef enum fth_gauge_what {
     FTH_GAUGE_RATIO    /* sqrt(sum of (a f)^2); sqrt(sum of (r x)^2) */
 } fth_gauge_what;
 
-/* What of a vocabulary in bands a loss is about: the words below `low`, then one entry for those below `high`
- * and one for the others; or the words from low to high, counted from low. */
+/* What of a vocabulary in bands a loss is about: the words below `low`, then one entry for those
+ * below `high` and one for the others; or the words from low to high, counted from low. */
 typedef enum fth_cut_kind { FTH_CUT_NONE, FTH_CUT_HEAD, FTH_CUT_TAIL } fth_cut_kind;
 typedef struct fth_cut {
     fth_cut_kind kind;
@@ -124,7 +124,7 @@ typedef struct fth_op {
     fth_val *in, *out; /* by the names of op.h; 0 where an optional operand is absent */
     bool backward;
     bool
-        deferrable; /* telemetry, or made again for gradients of weights alone (fth_is_deferrable) */
+        deferrable; /* telemetry, or made again for gradients of weights only (fth_is_deferrable) */
     fth_stack stack; /* where it belongs, for recompute, reports and telemetry */
     fth_sub sub;
     int32_t layer; /* 0-based, -1 outside of layers */

@@ -48,8 +48,8 @@ enum {
 enum { BAND_BWD_DY, BAND_BWD_N_IN, BAND_BWD_DTABLE = 0, BAND_BWD_N_OUT };
 enum { FTH_TAILS = 2 }; /* bands behind the first */
 enum {                  /* log_words */
-       LOG_WORDS_HEAD, /* [R, a + FTH_TAILS] products of the first band's words, then of the others' entries */
-       LOG_WORDS_TAIL, /* [R, size] of each other band, FTH_TAILS of them */
+       LOG_WORDS_HEAD,  /* [R, a + FTH_TAILS] products of the first band's words, then the tails */
+       LOG_WORDS_TAIL,  /* [R, size] of each other band, FTH_TAILS of them */
        LOG_WORDS_N_IN = LOG_WORDS_TAIL + FTH_TAILS,
        LOG_WORDS_Y = 0, /* [R, V] */
        LOG_WORDS_N_OUT
@@ -146,17 +146,17 @@ enum {               /* attention_cached: row r is a hypothesis; its history is 
        ATT_CACHED_SCORES, /* [pairs, heads] opt: pairs of row r begin at sum of earlier lengths */
        ATT_CACHED_N_OUT
 };
-enum {            /* join, norm (X, GAIN, BIAS only), join_norm */
-       JOIN_X,    /* [R, d] */
-       JOIN_F,    /* [R, d] the branch; absent in norm */
-       JOIN_E,    /* [R, d] opt */
-       JOIN_R,    /* parameter of coefficient r: [1, 1] or [1, d], opt */
-       JOIN_A,    /* of a, opt */
-       JOIN_C,    /* of c, opt */
-       JOIN_GAIN, /* [1, d] norm, join_norm */
-       JOIN_BIAS, /* [1, d] */
-       JOIN_GIVEN, /* [R, 2] full, norm, opt: what STATS will be, from when y was made before; a backend may
-                      take it instead of its own */
+enum {             /* join, norm (X, GAIN, BIAS only), join_norm */
+       JOIN_X,     /* [R, d] */
+       JOIN_F,     /* [R, d] the branch; absent in norm */
+       JOIN_E,     /* [R, d] opt */
+       JOIN_R,     /* parameter of coefficient r: [1, 1] or [1, d], opt */
+       JOIN_A,     /* of a, opt */
+       JOIN_C,     /* of c, opt */
+       JOIN_GAIN,  /* [1, d] norm, join_norm */
+       JOIN_BIAS,  /* [1, d] */
+       JOIN_GIVEN, /* [R, 2] full, norm, opt: what STATS will be, from when y was made before; a
+                      backend may take it instead of its own */
        JOIN_N_IN,
        JOIN_Z = 0, /* [R, d]; absent in norm */
        JOIN_Y,     /* [R, d] norm, join_norm */

@@ -73,8 +73,8 @@ typedef struct fth_param {
     int32_t rank;
     int64_t shape[2];
     int32_t
-        kernel; /* of a convolution: the last of its three dimensions in files, shape[1] holds it; 0:
-                       a matrix or a vector */
+        kernel; /* of a convolution: the last of its three dimensions in files, shape[1] holds it;
+                       0: a matrix or a vector */
     bool adjacent;  /* lies right behind the parameter before it (q, k, v) */
     int64_t offset; /* first element in the arena */
     fth_init init;

@@ -8,10 +8,6 @@
 #include "graph/flops.h"
 #include "graph/plan.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the stages of a graph");
-}
-
 void fth_stages_fini(fth_stages *s) {
     free(s->first);
     free(s->cost);
@@ -95,7 +91,7 @@ static fth_err find_borders(const fth_graph *g, const int32_t *layer, int32_t la
     s->cost = calloc((size_t)s->n, sizeof *s->cost);
     if (!cost || !s->first || !s->cost) {
         free(cost);
-        return no_memory();
+        return fth_no_memory("the stages of a graph");
     }
     for (int32_t l = 0; l < layers; l++) sum += cost[l] = 1; /* what is no product counts too */
     for (int32_t i = 0; i < g->n_ops; i++) {
@@ -121,7 +117,7 @@ static fth_err add_crossing(fth_stages *s, fth_crossing c) {
     for (int32_t i = s->n_crossings - 1; i >= 0; i--)
         if (s->crossing[i].value == c.value && s->crossing[i].to == c.to) return FTH_OK;
     fth_crossing *more = realloc(s->crossing, sizeof *more * (size_t)(s->n_crossings + 1));
-    if (!more) return no_memory();
+    if (!more) return fth_no_memory("the stages of a graph");
     s->crossing = more;
     s->crossing[s->n_crossings++] = c;
     return FTH_OK;
@@ -150,7 +146,7 @@ static fth_err find_makers(const fth_graph *g, const fth_stages *s, int32_t *mad
 
 static fth_err find_crossings(const fth_graph *g, fth_stages *s) {
     int32_t *made = calloc((size_t)g->n_values, sizeof *made);
-    if (!made) return no_memory();
+    if (!made) return fth_no_memory("the stages of a graph");
     fth_err err = find_makers(g, s, made);
     for (int32_t i = 0; i < g->n_ops && err == FTH_OK; i++)
         for (int k = 0; k < g->op[i].n_in && err == FTH_OK; k++) {
@@ -216,7 +212,7 @@ static fth_err find_runs(const fth_graph *g, fth_stages *s) {
     touch *t = find_touches(g, s, &n);
     s->run = malloc(sizeof *s->run * (n + 1));
     s->handover = malloc(sizeof *s->handover * (n + 1));
-    fth_err err = t && s->run && s->handover ? FTH_OK : no_memory();
+    fth_err err = t && s->run && s->handover ? FTH_OK : fth_no_memory("the stages of a graph");
     while (at < n && err == FTH_OK) {
         size_t end = at + 1;
         bool same = true, one = true;
@@ -248,7 +244,7 @@ fth_err fth_stages_find(const fth_graph *g, const int32_t layers[2],
         return fth_fail(FTH_USAGE, "--pipeline %d: must be from 1 to the number of layers, %d", n,
                         all);
     out->of = malloc(sizeof *out->of * (size_t)(g->n_ops + 1));
-    fth_err err = out->of ? FTH_OK : no_memory();
+    fth_err err = out->of ? FTH_OK : fth_no_memory("the stages of a graph");
     if (err == FTH_OK) find_layers(g, layers, out->of);
     if (err == FTH_OK) err = find_borders(g, out->of, all, rows, out);
     for (int32_t i = 0; i < g->n_ops && err == FTH_OK; i++) out->of[i] = stage_of(out, out->of[i]);

@@ -13,10 +13,6 @@
 #include "base/yaml.h"
 #include "inspect/values.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the log of a run");
-}
-
 json_t *fth_run_view_text(const char *text, size_t length) {
     if (fth_utf8_valid_prefix(text, length) == length) return json_stringn(text, length);
     char *copy = malloc(length + 1);
@@ -118,7 +114,7 @@ static fth_err add_row(fth_run_view *v, const char *stack, const char *name, int
 static fth_err reserve(fth_run_view *v, size_t n) {
     if (n <= v->n_values) return FTH_OK;
     float *values = realloc(v->values, n * sizeof *values);
-    if (!values) return no_memory();
+    if (!values) return fth_no_memory("the log of a run");
     v->values = values;
     v->n_values = n;
     return FTH_OK;
@@ -145,7 +141,8 @@ static fth_err add_warning(fth_run_view *v, const json_t *line, int64_t update) 
     json_t *text = json_object_get(line, "text");
     json_t *entry = json_pack("{s:I, s:O}", "update", (json_int_t)update, "text",
                               json_is_string(text) ? text : json_object_get(line, "type"));
-    if (!entry || json_array_append_new(v->warnings, entry) != 0) return no_memory();
+    if (!entry || json_array_append_new(v->warnings, entry) != 0)
+        return fth_no_memory("the log of a run");
     if (json_array_size(v->warnings) > FTH_VIEW_WARNINGS) json_array_remove(v->warnings, 0);
     v->n_warnings++;
     return FTH_OK;
@@ -164,7 +161,7 @@ static fth_err read_settings(fth_run_view *v, const char *name, const char *text
         const char *shown = value.text && !e->is_null ? value.text : "";
         if (err == FTH_OK &&
             json_object_set_new(v->settings, e->key, fth_run_view_text(shown, strlen(shown))) != 0)
-            err = no_memory();
+            err = fth_no_memory("the log of a run");
         fth_str_fini(&value);
     }
     fth_arena_fini(&arena);
@@ -258,7 +255,7 @@ static void forget(void *context) {
 static fth_err read_config(fth_run_view *v) {
     char *path = fth_strdup_printf("%s/config.yaml", v->folder), *text = NULL;
     size_t size;
-    if (!path) return no_memory();
+    if (!path) return fth_no_memory("the log of a run");
     fth_err err = fth_file_read(path, &text, &size);
     if (err == FTH_OK) err = read_settings(v, path, text, size);
     free(text);
@@ -275,7 +272,7 @@ fth_err fth_run_view_init(fth_run_view *v, const char *folder) {
     char *path = fth_strdup_printf("%s/log.jsonl", folder);
     fth_err err = path && v->folder && v->curve && v->heat && v->settings && v->warnings
                       ? fth_tail_init(&v->tail, path)
-                      : no_memory();
+                      : fth_no_memory("the log of a run");
     free(path);
     if (err != FTH_OK) {
         fth_run_view_fini(v);

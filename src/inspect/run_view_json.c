@@ -16,14 +16,10 @@
 /* Cells of all heat maps of a page: about 8 MB of it. */
 enum { MAX_CELLS = 3000000, FIRST_CODE = 5, LAST_CODE = 65535 };
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the page of a run");
-}
-
 /* Appends a JSON value that is built here, and frees it. "<" would end a script element. */
 static fth_err add_value(fth_str *out, const char *key, json_t *value) {
     fth_str text = {0};
-    fth_err err = value ? fth_json_write(value, 0, &text) : no_memory();
+    fth_err err = value ? fth_json_write(value, 0, &text) : fth_no_memory("the page of a run");
     if (err == FTH_OK) err = fth_str_addf(out, ",\"%s\":", key);
     for (size_t at = 0; err == FTH_OK && at < text.length;) {
         const char *open = memchr(text.text + at, '<', text.length - at);
@@ -111,7 +107,7 @@ static fth_err add_cells(fth_str *out, const fth_heat *h, int32_t step, const sc
     size_t row = (size_t)h->kinds * (size_t)h->bins, n = 0;
     size_t rows = ((size_t)h->rows + (size_t)step - 1) / (size_t)step;
     unsigned char *bytes = malloc(2 * row * rows + 1);
-    if (!bytes) return no_memory();
+    if (!bytes) return fth_no_memory("the page of a run");
     for (int32_t r = 0; r < h->rows; r += step)
         for (size_t i = 0; i < row; i++) {
             unsigned code = code_of(h->cell[(size_t)r * row + i], s);

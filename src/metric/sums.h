@@ -32,8 +32,8 @@ fth_err fth_bootstrap(const fth_resampling *r,
                       const double *const *rows /* [n_systems][n][width] */, size_t n_systems,
                       fth_resampled *out /* [n_systems] */);
 
-/* Approximate randomisation (Riezler and Maxwell, 2005): if systems 0 and s do not differ, it does not
- * matter which of them a line comes from. p[s] is the share of r->resamples random exchanges of
+/* Approximate randomisation (Riezler and Maxwell, 2005): if systems 0 and s do not differ, it does
+ * not matter which of them a line comes from. p[s] is the share of r->resamples random exchanges of
  * lines whose difference is at least the one measured; 1 for system 0. */
 fth_err fth_randomization(const fth_resampling *r,
                           const double *const *rows /* [n_systems][n][width] */, size_t n_systems,

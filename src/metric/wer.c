@@ -51,7 +51,8 @@ static bool is_letter(fth_text t, size_t i) {
     return !is_mark(c) && !fth_is_space(c);
 }
 
-/* The line with spaces for punctuation, single ones between words; apostrophes are one character. */
+/* The line with spaces for punctuation, single ones between words; apostrophes are one
+ * character. */
 static fth_err make_plain(fth_text line, fth_str *out) {
     size_t n;
     bool letter = false; /* before i */

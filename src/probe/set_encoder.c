@@ -47,10 +47,10 @@ static fth_err open_items(sheet *s, const fth_folder *folder, uint64_t seed) {
     const fth_config *c = s->c;
     fth_item_spec spec = {.encoder = true, .seed = seed};
     const bool hides = c->head == FTH_HEAD_MASKED_TOKEN;
+    spec.places = c->head == FTH_HEAD_TOKEN_CLASS;
     if (s->data->images) {
         spec.class_token = fth_config_has_cls(c);
         spec.masked = hides ? USUAL_PATCHES : 0;
-        spec.places = c->head == FTH_HEAD_TOKEN_CLASS;
     } else if (hides) {
         s->masking = usual;
         s->masking.seed = seed;
@@ -82,14 +82,15 @@ static fth_err open_room(sheet *s, const int64_t *chosen) {
     return fth_fail(FTH_NO_MEMORY, "no memory for %lld samples", (long long)s->n);
 }
 
-/* Words, padded; a row without a target has the pad there too. */
+/* Words, padded; a row without a target has the pad there too, or -1 where classes are targets. */
 static fth_err take_text(sheet *s, int64_t i, int64_t item, const fth_item_rows *to) {
     int32_t *src = s->src + i * s->width, *out = s->src_out + i * s->width;
+    const int32_t no_target = s->items.spec.places ? -1 : s->c->pad;
     int64_t rows, none;
     FTH_TRY(fth_items_rows(&s->items, item, &rows, &none));
     for (int64_t k = 0; k < s->width; k++) {
         src[k] = k < rows ? to->src[k] : s->c->pad;
-        out[k] = k < rows && to->src_out[k] >= 0 ? to->src_out[k] : s->c->pad;
+        out[k] = k < rows && to->src_out[k] >= 0 ? to->src_out[k] : no_target;
     }
     return FTH_OK;
 }

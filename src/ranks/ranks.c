@@ -24,10 +24,10 @@ fth_err fth_ranks_wait(fth_ranks *r, fth_transfer *t, int n) {
     for (int looks = 0; !over && err == FTH_OK; looks++) {
         err = fth_wire_look(r->wire, t, n, &over);
         if (over || looks < 100) continue;
-        if (looks == 100 && r->watch) fth_watch_waiting(r->watch, true);
+        if (looks == 100 && r->watch) fth_lost_rank_waiting(r->watch, true);
         nanosleep(&(struct timespec){.tv_nsec = looks < 1000 ? 20000 : 100000}, NULL);
     }
-    if (r->watch) fth_watch_waiting(r->watch, false);
+    if (r->watch) fth_lost_rank_waiting(r->watch, false);
     r->waited += fth_now() - began;
     return err;
 }
@@ -43,7 +43,7 @@ static fth_err exchange_cards(fth_ranks *r, double timeout) {
     r->cards = calloc((size_t)r->count, sizeof *r->cards);
     if (!r->cards) return fth_fail(FTH_NO_MEMORY, "no memory for %d ranks", r->count);
     FTH_TRY(fth_ranks_gather(r, &own, sizeof own, r->cards));
-    return fth_watch_new(r->wire, r->cards, timeout, &r->watch);
+    return fth_lost_rank_new(r->wire, r->cards, timeout, &r->watch);
 }
 
 fth_err fth_ranks_open(double timeout, fth_ranks **out) {
@@ -68,14 +68,14 @@ fth_err fth_ranks_open(double timeout, fth_ranks **out) {
 /* All together, so that nobody takes another's end for a loss. */
 static void part(fth_ranks *r) {
     if (fth_ranks_agree(r, FTH_OK) != FTH_OK) return;
-    fth_watch_rest(r->watch);
+    fth_lost_rank_rest(r->watch);
     fth_transfer t = {0};
     char mine = 0;
     char *all = malloc((size_t)r->count);
     if (all && fth_wire_gather(r->wire, &mine, 1, all, &t) == FTH_OK)
         (void)fth_ranks_wait(r, &t, 1);
     free(all);
-    fth_watch_free(r->watch);
+    fth_lost_rank_free(r->watch);
     r->watch = NULL;
     fth_wire_close(r->wire);
 }
@@ -89,9 +89,9 @@ void fth_ranks_close(fth_ranks *r, fth_err err) {
         part(r);
         if (err != FTH_OK && r->rank != 0) (void)fth_fail(err, "%s", ""); /* rank 0 says it */
     } else {
-        fth_watch_fail(r->watch);
+        fth_lost_rank_fail(r->watch);
         (void)fth_fail_in(err, "rank %d on %s", r->rank, r->cards[r->rank].host);
-        fth_watch_free(r->watch);
+        fth_lost_rank_free(r->watch);
     }
     free(r->cards);
     free(r);
@@ -113,7 +113,7 @@ const char *fth_rank_host(const fth_ranks *r, int rank) {
 }
 
 void fth_ranks_doing(fth_ranks *r, int64_t update, const char *what) {
-    if (r) fth_watch_doing(r->watch, update, what);
+    if (r) fth_lost_rank_doing(r->watch, update, what);
 }
 
 double fth_ranks_waited(const fth_ranks *r) {

@@ -3,14 +3,14 @@
 #define FTH_RANKS_TRANSFERS_H
 
 #include "ranks/ranks.h"
-#include "ranks/watch.h"
+#include "ranks/lost_rank.h"
 #include "ranks/wire.h"
 
 struct fth_ranks {
     fth_wire *wire;
     int rank, count;
     fth_rank_card *cards; /* [count] */
-    fth_watch *watch;
+    fth_lost_rank *watch;
     double waited; /* seconds */
     bool agreed;   /* on an error: all ranks end with it */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/median.h"
 
 static const char *const stack_names[] = {"encoder", "decoder"};
 
@@ -41,21 +42,6 @@ fth_place fth_sublayer_place(const fth_config *c, int32_t sublayer) {
 
 /* ---- the first fault ---- */
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Median of the finite ones; NAN: none. Sorts. */
-static double median(double *x, int32_t n) {
-    int32_t kept = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (isfinite(x[i])) x[kept++] = x[i];
-    if (kept == 0) return NAN;
-    qsort(x, (size_t)kept, sizeof *x, by_size);
-    return kept % 2 ? x[kept / 2] : (x[kept / 2 - 1] + x[kept / 2]) / 2;
-}
-
 static double value_at(const fth_telemetry *w, int32_t age, fth_quantity q, int32_t sub) {
     int32_t n = fth_telemetry_sublayers(w);
     return (double)fth_telemetry_row_at(w, age)->value[(int32_t)q * n + sub];
@@ -66,7 +52,7 @@ static double usual(const fth_telemetry *w, int32_t age, fth_quantity q, int32_t
     double before[FTH_TELEMETRY_ROWS] = {0};
     int32_t n = 0;
     for (int32_t i = age + 1; i < fth_telemetry_rows(w); i++) before[n++] = value_at(w, i, q, sub);
-    return n < 3 ? NAN : median(before, n);
+    return n < 3 ? NAN : fth_median(before, n);
 }
 
 /* Does the finite number of one quantity show something? */
@@ -185,10 +171,10 @@ static void look_at_updates(const fth_config *c, const fth_telemetry *w, double 
             fth_place_text(&p, e->update_where, sizeof e->update_where);
         }
     for (int32_t i = 0; i < n; i++) sorted[i] = value_at(w, 0, FTH_Q_UPDATE_RATIO, i);
-    e->usual_update_ratio = median(sorted, n);
+    e->usual_update_ratio = fth_median(sorted, n);
     for (int32_t i = 0; i < n; i++)
         sorted[i] = value_at(w, 0, FTH_Q_PARAM_NORM, i) / first_value(w, FTH_Q_PARAM_NORM, i);
-    e->growth = median(sorted, n);
+    e->growth = fth_median(sorted, n);
 }
 
 /* Share of the sub-layers that have a quantity in which it is below a limit, in the newest row. */
@@ -212,7 +198,7 @@ static fth_err look_at_rows(const fth_config *c, const fth_telemetry *w, fth_evi
     look_at_updates(c, w, sorted, e);
     free(sorted);
     for (int32_t i = 1; i < rows; i++) gnorms[i - 1] = fth_telemetry_row_at(w, i)->what.gnorm;
-    e->usual_gnorm = median(gnorms, rows - 1);
+    e->usual_gnorm = fth_median(gnorms, rows - 1);
     if (isnan(e->gnorm)) e->gnorm = fth_telemetry_row_at(w, 0)->what.gnorm;
     if (isnan(e->encoder_cosine)) e->encoder_cosine = fth_telemetry_row_at(w, 0)->encoder_cosine;
     e->dead = share_below(w, FTH_Q_FFN_NONZERO, 0.01);

@@ -10,10 +10,6 @@
 #include "train/evaluate.h"
 #include "train/profile.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a preflight");
-}
-
 /* ---- opening ---- */
 
 /* The configuration for made-up sentences. */
@@ -124,17 +120,9 @@ fth_err fth_flight_plan(fth_flight *f) {
 }
 
 fth_err fth_flight_stores(fth_flight *f) {
-    const fth_run_spec *s = f->spec;
-    size_t n = (size_t)s->update_freq;
-    int32_t rows = (int32_t)s->max_tokens;
-    f->stores = calloc(n + 1, sizeof *f->stores);
-    f->batches = calloc(n, sizeof *f->batches);
-    if (!f->stores || !f->batches) return no_memory();
-    for (size_t i = 0; i <= n; i++) {
-        FTH_TRY(fth_batch_store_init(&f->stores[i], f->size.src_tokens ? rows : 0, rows, rows));
-        if (i < n) f->batches[i] = &f->stores[i].batch;
-    }
-    return FTH_OK;
+    const int32_t rows = (int32_t)f->spec->max_tokens, src_rows = f->size.src_tokens ? rows : 0;
+    FTH_TRY(fth_batch_store_init(&f->store, src_rows, rows, rows));
+    return fth_batch_store_init(&f->probe_store, src_rows, rows, rows);
 }
 
 fth_err fth_flight_probe(fth_flight *f) {
@@ -181,13 +169,42 @@ fth_err fth_flight_fill(fth_flight *f, fth_batch_store *store) {
     return fth_store_packed(store, &f->packed, &f->model.config, 0);
 }
 
-fth_err fth_flight_next(fth_flight *f) {
-    for (int i = 0; i < f->n_batches; i++) FTH_TRY(fth_flight_fill(f, &f->stores[i]));
+static int64_t count_targets(const void *flight, const fth_packed *packed) {
+    const fth_flight *f = flight;
+    return fth_packed_targets(packed, &f->model.config, f->trainer.outputs.rows);
+}
+
+/* Of the batches that come next. */
+static int64_t count_ahead(fth_flight *f) {
+    if (f->batcher)
+        return fth_batcher_count(f->batcher, f->n_batches, &f->packed, count_targets, f);
+    const fth_rng rng = f->rng;
+    int64_t sum = 0;
+    for (int i = 0; i < f->n_batches; i++) {
+        make_up(f);
+        sum += count_targets(f, &f->packed);
+    }
+    f->rng = rng;
+    return sum;
+}
+
+static fth_err next_batch(void *flight, const fth_batch **out) {
+    fth_flight *f = flight;
+    if (!f->filled) FTH_TRY(fth_flight_fill(f, &f->store));
+    f->filled = false;
+    *out = &f->store.batch;
     return FTH_OK;
 }
 
+fth_err fth_flight_next(fth_flight *f, fth_batches *out) {
+    *out = (fth_batches){
+        .n = f->n_batches, .targets = count_ahead(f), .next = next_batch, .context = f};
+    f->filled = true;
+    return fth_flight_fill(f, &f->store);
+}
+
 const fth_batch *fth_flight_probe_batch(const fth_flight *f) {
-    return &f->stores[f->spec->update_freq].batch;
+    return &f->probe_store.batch;
 }
 
 /* ---- updates ---- */
@@ -215,10 +232,8 @@ fth_err fth_flight_restart(fth_flight *f) {
 
 void fth_flight_fini(fth_flight *f) {
     free(f->start);
-    for (int64_t i = 0; f->stores && i <= f->spec->update_freq; i++)
-        fth_batch_store_fini(&f->stores[i]);
-    free(f->stores);
-    free(f->batches);
+    fth_batch_store_fini(&f->store);
+    fth_batch_store_fini(&f->probe_store);
     fth_program_free(f->probe);
     fth_telemetry_free(f->telemetry);
     fth_trainer_fini(&f->trainer);

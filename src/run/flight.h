@@ -34,10 +34,11 @@ typedef struct fth_flight {
     fth_telemetry *telemetry;
     fth_program *probe; /* forward, dropout off, hidden states and logits kept */
     fth_outputs seen;
-    fth_batch_store *stores;   /* [update_freq + 1], the last is the probe batch */
-    const fth_batch **batches; /* [update_freq] */
-    double *start, *now;       /* [rows * width] top output: of the fresh model, newest */
-    double *logits[2];         /* [rows * V] likewise */
+    fth_batch_store store;       /* of the batch that is run */
+    fth_batch_store probe_store; /* of the one that the model is looked at with */
+    bool filled;                 /* store has the next batch */
+    double *start, *now;         /* [rows * width] top output: of the fresh model, newest */
+    double *logits[2];           /* [rows * V] likewise */
     fth_preflight *out;
 } fth_flight;
 
@@ -54,9 +55,10 @@ fth_err fth_flight_probe(fth_flight *f);
  * does not. */
 fth_err fth_flight_batches(fth_flight *f, int64_t tokens);
 
-/* The next batch; those of an update. */
+/* The next batch; the n_batches of an update, of which the first is made at once and the others
+ * where they are asked for. */
 fth_err fth_flight_fill(fth_flight *f, fth_batch_store *store);
-fth_err fth_flight_next(fth_flight *f);
+fth_err fth_flight_next(fth_flight *f, fth_batches *out);
 
 /* The first batch of the run is the one that the model is looked at with. */
 const fth_batch *fth_flight_probe_batch(const fth_flight *f);
@@ -69,6 +71,9 @@ void fth_flight_show(fth_flight *f, double loss);
 
 /* Measures the time of the run's updates; seconds: of one with the batches at hand. */
 fth_err fth_flight_time(fth_flight *f, double seconds);
+
+/* preflight_ranks.c: the plans for several ranks. */
+fth_err fth_preflight_ranks(fth_flight *f);
 
 void fth_flight_fini(fth_flight *f);
 

@@ -1,4 +1,4 @@
-/* memory_check.c: the least that a model takes, and the packed batches of an update, against what
+/* memory_check.c: the least that a model takes, and the packed batches that are there at a time, against what
  * the device and the machine have free. */
 #include "run/memory_check.h"
 
@@ -8,8 +8,12 @@
 #include "graph/batch_store.h"
 #include "model/least_size.h"
 
+int64_t fth_batches_held(const fth_run_spec *spec) {
+    return spec->pipeline > 1 ? spec->update_freq : 1;
+}
+
 int64_t fth_batch_memory(const fth_run_spec *spec) {
-    const int64_t n = spec->update_freq + FTH_BATCHES_AHEAD;
+    const int64_t n = fth_batches_held(spec) + FTH_BATCHES_AHEAD;
     const int32_t rows = (int32_t)spec->max_tokens;
     const int32_t src_rows = spec->config.arch != FTH_DEC ? rows : 0;
     return n * ((int64_t)sizeof(fth_batch_store) + fth_batch_store_bytes(src_rows, rows, rows));
@@ -21,10 +25,10 @@ fth_err fth_batch_memory_check(const fth_run_spec *spec) {
     FTH_TRY(fth_machine_memory_under("", &available, &total));
     if (needed <= available) return FTH_OK;
     return fth_fail(FTH_NO_MEMORY,
-                    "--update-freq %lld: its batches of --max-tokens %lld take %.1f MiB of the "
-                    "machine's memory, and %.1f MiB are free; a smaller --update-freq needs less",
-                    (long long)spec->update_freq, (long long)spec->max_tokens,
-                    (double)needed / 1048576.0, (double)available / 1048576.0);
+                    "--max-tokens %lld: its batches take %.1f MiB of the machine's memory, and "
+                    "%.1f MiB are free; a smaller --max-tokens needs less",
+                    (long long)spec->max_tokens, (double)needed / 1048576.0,
+                    (double)available / 1048576.0);
 }
 
 fth_err fth_run_size_check(const fth_run_spec *spec, fth_device *device, const fth_config *config) {

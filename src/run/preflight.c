@@ -12,10 +12,6 @@
 /* Tokens of the batches of a quick look, and of one at a slow model; fewest updates of a dash. */
 enum { QUICK_TOKENS = 512, FEW_TOKENS = 128, FEW_UPDATES = 3 };
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a preflight");
-}
-
 /* ---- updates ---- */
 
 /* Rows of the top stack in the probe batch. */
@@ -94,8 +90,9 @@ static double largest(const fth_flight *f, fth_quantity q) {
 
 static fth_err one_update(fth_flight *f, int64_t t, fth_dash *d, bool *finite) {
     fth_update u;
-    FTH_TRY(fth_flight_next(f));
-    FTH_TRY(fth_telemetry_update(f->telemetry, t, f->batches, f->n_batches, &u));
+    fth_batches batches;
+    FTH_TRY(fth_flight_next(f, &batches));
+    FTH_TRY(fth_telemetry_update_from(f->telemetry, t, &batches, &u));
     fth_flight_show(f, u.nll);
     *finite = u.finite;
     if (!u.finite) return FTH_OK;
@@ -152,7 +149,7 @@ static fth_err measure_start(fth_flight *f) {
         p->layers[s] = n;
         free(p->grad_norm[s]);
         p->grad_norm[s] = calloc((size_t)n + 1, sizeof *p->grad_norm[s]);
-        if (!p->grad_norm[s]) return no_memory();
+        if (!p->grad_norm[s]) return fth_no_memory("a preflight");
         p->carried[s] = carried_in(f, (fth_stack)s, FTH_Q_GRAD_NORM, p->grad_norm[s]);
     }
     return FTH_OK;
@@ -170,7 +167,7 @@ static int64_t few_tokens(const fth_flight *f, int64_t wanted) {
 /* The start with batches of so many tokens; *seconds: what a later update like it takes. */
 static fth_err start_with(fth_flight *f, int64_t tokens, double *seconds) {
     FTH_TRY(fth_flight_batches(f, tokens));
-    FTH_TRY(fth_flight_fill(f, &f->stores[f->spec->update_freq]));
+    FTH_TRY(fth_flight_fill(f, &f->probe_store));
     const double begin = fth_now();
     FTH_TRY(measure_start(f));
     *seconds = fth_now() - begin;
@@ -198,7 +195,7 @@ static fth_err open_memory(fth_flight *f) {
     size_t width = (size_t)f->model.config.d_model;
     size_t vocab = (size_t)fth_config_output_vocab(&f->model.config);
     f->start = malloc(sizeof *f->start * rows * 2 * (width + vocab));
-    if (!f->start) return no_memory();
+    if (!f->start) return fth_no_memory("a preflight");
     f->now = f->start + rows * width;
     f->logits[0] = f->now + rows * width;
     f->logits[1] = f->logits[0] + rows * vocab;
@@ -219,7 +216,8 @@ static fth_err measure(fth_flight *f) {
     FTH_TRY(open_memory(f));
     FTH_TRY(dash(f, 1, &f->out->scheduled));
     FTH_TRY(dash(f, s->recipe.schedule.warmup + 1, &f->out->peak));
-    return fth_flight_time(f, seconds);
+    FTH_TRY(fth_flight_time(f, seconds));
+    return fth_preflight_ranks(f);
 }
 
 static fth_err measure_with_bar(fth_flight *f) {

@@ -17,6 +17,7 @@ typedef struct fth_preflight_how {
     bool quick;   /* in a minute: smaller batches, and fewer updates of models that are slow all the
                      same */
     fth_log *log; /* the progress; NULL: silent */
+    int ranks;    /* of this machine that would train together; 0, 1: one */
 } fth_preflight_how;
 
 /* Updates from a fresh model: by the run's schedule, or at its peak rate from the first on. */
@@ -35,11 +36,23 @@ typedef struct fth_dash {
     double encoder_cosine;                      /* at the last; NAN: no encoder */
 } fth_dash;
 
+/* A training on several ranks, in so many stages. */
+enum { FTH_RANK_PLANS = 16 };
+typedef struct fth_rank_plan {
+    int stages, batches; /* of an update */
+    int64_t bytes;       /* of the rank that needs the most */
+    double sent;         /* bytes of a rank in an update */
+    double waiting;      /* share of the time in which ranks do not compute */
+    double seconds;      /* of an update */
+    double target_tokens_per_s;
+    bool fits;
+} fth_rank_plan;
+
 typedef struct fth_preflight {
     int64_t parameters;
     int64_t fixed_bytes, activation_bytes, planned_bytes; /* planned: all of the run */
     int64_t available_bytes, budget;
-    int64_t batch_bytes; /* of the machine's memory, for the batches of an update */
+    int64_t batch_bytes; /* of the machine's memory, for the batches that are there at a time */
     int32_t recomputed;  /* layers */
     bool fits;
     double seconds_per_update, updates_per_epoch; /* NAN: made-up sentences have no epoch */
@@ -57,6 +70,8 @@ typedef struct fth_preflight {
     fth_ramp ramp;      /* of the method */
     const char *advice; /* of the method, as train gives it; NULL: none */
     fth_dash scheduled, peak;
+    fth_rank_plan plan[FTH_RANK_PLANS];
+    int n_plans, best_plan; /* the fastest of those that fit, -1: none does */
     fth_verdict verdict;
     char reason[400]; /* set before the verdict: batches that do not fit */
 } fth_preflight;

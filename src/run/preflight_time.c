@@ -1,24 +1,21 @@
 /* preflight_time.c: how long the updates of a run take. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "run/flight.h"
 
 enum { TIMED = FTH_FLIGHT_TIMED, WARM = FTH_FLIGHT_WARM };
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Seconds and target tokens of a plain update with the batches at hand; not of the first one, which
+/* Seconds and target tokens of a plain update with batches of the size at hand; not of the first
+ * one, which
  * warms up. */
 static fth_err time_one(fth_flight *f, int64_t update, double *seconds, double *tokens) {
     fth_update u;
-    FTH_TRY(fth_flight_next(f));
+    fth_batches batches;
+    FTH_TRY(fth_flight_next(f, &batches));
     const double start = fth_now();
-    FTH_TRY(fth_trainer_update(&f->trainer, update, f->batches, f->n_batches, &u));
+    FTH_TRY(fth_trainer_update_from(&f->trainer, update, &batches, &u));
     *seconds = fth_now() - start;
     *tokens = (double)u.tokens;
     fth_flight_show(f, u.nll);
@@ -35,8 +32,7 @@ static fth_err time_whole(fth_flight *f, double until) {
         if (i >= WARM || fth_now() > until) seconds[n++] = spent;
         if (n > 0 && fth_now() > until) break; /* a slow model: one is enough */
     }
-    qsort(seconds, (size_t)n, sizeof *seconds, by_size);
-    f->out->seconds_per_update = seconds[n / 2];
+    f->out->seconds_per_update = fth_median(seconds, n);
     return FTH_OK;
 }
 

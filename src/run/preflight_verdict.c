@@ -183,17 +183,32 @@ static json_t *memory_json(const fth_preflight *p) {
         (json_int_t)p->batch_bytes, "recomputed_layers", p->recomputed, "fits", p->fits);
 }
 
+static json_t *ranks_json(const fth_preflight *p) {
+    json_t *list = json_array();
+    for (int i = 0; i < p->n_plans; i++) {
+        const fth_rank_plan *r = &p->plan[i];
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:I, s:o, s:o, s:o, s:o, s:b, s:b}", "stages", r->stages,
+                            "batches", r->batches, "bytes", (json_int_t)r->bytes, "sent_bytes",
+                            known(r->sent), "waiting", known(r->waiting), "seconds_per_update",
+                            known(r->seconds), "target_tokens_per_s", known(r->target_tokens_per_s),
+                            "fits", r->fits, "recommended", i == p->best_plan));
+    }
+    return list;
+}
+
 json_t *fth_preflight_json(const fth_preflight *p) {
-    return json_pack(
-        "{s:s, s:s, s:s?, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
-        "verdict", fth_verdict_name(p->verdict), "reason", p->reason, "advice", p->advice,
-        "parameters", (json_int_t)p->parameters, "memory", memory_json(p), "seconds_per_update",
-        known(p->seconds_per_update), "estimated", p->estimated, "seconds_per_epoch",
-        known(p->seconds_per_update * p->updates_per_epoch), "seconds_of_run",
-        known(p->seconds_per_update * p->updates), "encoder_grad_norm",
-        numbers(p->grad_norm[0], p->layers[0]), "decoder_grad_norm",
-        numbers(p->grad_norm[1], p->layers[1]), "carried",
-        json_pack("[o, o]", known(p->carried[0]), known(p->carried[1])), "encoder_cosine",
-        known(p->encoder_cosine), "peak_lr", known(p->peak_lr), "warmup_updates",
-        (json_int_t)p->warmup, "scheduled", dash_json(&p->scheduled), "peak", dash_json(&p->peak));
+    return json_pack("{s:s, s:s, s:s?, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, "
+                     "s:o, s:o, s:o}",
+                     "verdict", fth_verdict_name(p->verdict), "reason", p->reason, "advice",
+                     p->advice, "parameters", (json_int_t)p->parameters, "memory", memory_json(p),
+                     "seconds_per_update", known(p->seconds_per_update), "estimated", p->estimated,
+                     "seconds_per_epoch", known(p->seconds_per_update * p->updates_per_epoch),
+                     "seconds_of_run", known(p->seconds_per_update * p->updates),
+                     "encoder_grad_norm", numbers(p->grad_norm[0], p->layers[0]),
+                     "decoder_grad_norm", numbers(p->grad_norm[1], p->layers[1]), "carried",
+                     json_pack("[o, o]", known(p->carried[0]), known(p->carried[1])),
+                     "encoder_cosine", known(p->encoder_cosine), "peak_lr", known(p->peak_lr),
+                     "warmup_updates", (json_int_t)p->warmup, "scheduled", dash_json(&p->scheduled),
+                     "peak", dash_json(&p->peak), "ranks", ranks_json(p));
 }

@@ -3,12 +3,14 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/signals.h"
 #include "run/memory_check.h"
 #include "run/run_ranks.h"
 #include "run/running.h"
+#include "train/pipeline.h"
 
 bool fth_running_writes(const fth_running *r) {
     return fth_rank(r->spec->ranks) == 0;
@@ -24,6 +26,23 @@ void fth_running_warn(void *context, const char *text) {
 
 double fth_running_wall(const fth_running *r) {
     return r->wall_before + fth_now() - r->started;
+}
+
+/* What the stages are; and how long they wait where that is a quarter of the time and more. */
+static void describe_pipeline(fth_running *r) {
+    char text[400];
+    const int stages = (int)r->spec->pipeline, groups = r->trainer.groups;
+    const int batches = (int)((r->spec->update_freq + groups - 1) / groups);
+    const double idle = fth_pipeline_idle(stages, batches);
+    fth_pipeline_describe(r->trainer.pipeline, text, sizeof text);
+    fth_log_info(r->log, "%d stages, of layers %s", stages, text);
+    if (idle < 0.25) return;
+    snprintf(text, sizeof text,
+             "with %d batches an update the stages wait %.0f %% of the time; with --update-freq %d "
+             "%.0f %%",
+             (int)r->spec->update_freq, 100 * idle, 4 * stages * groups,
+             100 * fth_pipeline_idle(stages, 4 * stages));
+    fth_running_warn(r, text);
 }
 
 static fth_err log_start(fth_running *r) {
@@ -52,6 +71,7 @@ static fth_err log_start(fth_running *r) {
                  fth_program_recomputed(r->trainer.program) ? ", recomputing layers" : "");
     const char *advice = fth_method_warning(&r->model.method);
     if (advice) fth_running_warn(r, advice);
+    if (r->trainer.pipeline) describe_pipeline(r);
     if (r->trainer.exchange && r->trainer.exchange->note[0])
         fth_running_warn(r, r->trainer.exchange->note);
     return fth_run_log_write(&r->lines, line);

@@ -73,8 +73,8 @@ int32_t fth_run_block(const fth_run_spec *spec, const fth_item_spec *item);
 int64_t fth_run_longest(const fth_run_spec *spec, const fth_dataset *train,
                         const fth_dataset *valid);
 
-/* What items of an encoder, or recordings, are made of. Zeroed: of neither, may be freed. It does not move once
- * it is made. */
+/* What items of an encoder, or recordings, are made of. Zeroed: of neither, may be freed. It does
+ * not move once it is made. */
 typedef struct fth_run_items {
     fth_masking masking;
     fth_augment augment;

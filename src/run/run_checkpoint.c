@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "run/save.h"
+#include "run/trainer_files.h"
 
 fth_err fth_running_check_folder(const fth_running *r) {
     if (fth_run_log_is_ours(&r->lines)) return FTH_OK;

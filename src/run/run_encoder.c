@@ -23,7 +23,7 @@ static fth_err check_head(const fth_run_spec *spec, const fth_dataset *d, const 
     switch (c->head) {
     case FTH_HEAD_CLASS:
         if (d->labels && d->places)
-            return refuse(spec, c, "has classes of pixels; use --head token-class");
+            return refuse(spec, c, "has classes of words or pixels; use --head token-class");
         if (d->labels && d->classes) return FTH_OK;
         return refuse(spec, c,
                       d->labels ? "has numbers as labels; use --head regression"
@@ -38,7 +38,9 @@ static fth_err check_head(const fth_run_spec *spec, const fth_dataset *d, const 
         return refuse(spec, c, "has no codebook; fathom prepare --visual-tokens makes one");
     case FTH_HEAD_TOKEN_CLASS:
         if (d->places) return FTH_OK;
-        return refuse(spec, c, "has no classes of pixels; fathom prepare --label-maps keeps them");
+        return refuse(spec, c,
+                      "has no classes of words or pixels; fathom prepare --train-tagged or "
+                      "--label-maps keeps them");
     default: return refuse(spec, c, "cannot train it; use masked-token, class or regression");
     }
 }
@@ -88,10 +90,10 @@ fth_err fth_run_items_init(fth_run_items *items, const fth_run_spec *spec, const
     if (c->arch != FTH_ENC) return FTH_OK;
     items->train.encoder = true;
     items->train.seed = spec->recipe.seed;
+    items->train.places = c->head == FTH_HEAD_TOKEN_CLASS;
     if (data->images) {
         items->train.class_token = fth_config_has_cls(c);
         if (c->head == FTH_HEAD_MASKED_TOKEN) items->train.masked = e->mask_patches;
-        items->train.places = c->head == FTH_HEAD_TOKEN_CLASS;
     } else if (c->head == FTH_HEAD_MASKED_TOKEN) {
         FTH_TRY(init_masking(items, spec, folder, data));
         items->train.masking = &items->masking;

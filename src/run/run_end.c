@@ -26,11 +26,27 @@ static void report_failure(fth_running *r, const fth_failure *f) {
     free(path);
 }
 
-fth_err fth_running_diverged(fth_running *r, const fth_update *u) {
+/* The batch at a position is made again. Nothing is made ahead any more. */
+static fth_err make_batch(fth_running *r, fth_position at, const fth_batch **out) {
+    fth_packed packed = {0};
+    fth_prefetch_free(r->prefetch);
+    r->prefetch = NULL;
+    FTH_TRY(fth_batcher_seek(r->batcher, at));
+    fth_err err = fth_packed_init(&packed, (int32_t)r->spec->max_tokens);
+    if (err == FTH_OK) err = fth_batcher_next(r->batcher, &packed);
+    if (err == FTH_OK) err = fth_store_packed(&r->stores[0], &packed, &r->model.config, 0);
+    fth_packed_fini(&packed);
+    *out = &r->stores[0].batch;
+    return err;
+}
+
+fth_err fth_running_diverged(fth_running *r, const fth_update *u, fth_position begun) {
     char where[160], reason[320];
     int64_t update = r->state.update + 1;
+    const fth_batch *batch = NULL;
     fth_nonfinite first;
-    FTH_TRY(fth_health_first_nonfinite(&r->trainer, update, r->batches[0], &first));
+    FTH_TRY(make_batch(r, begun, &batch));
+    FTH_TRY(fth_health_first_nonfinite(&r->trainer, update, batch, &first));
     fth_nonfinite_text(&first, where, sizeof where);
     json_t *line = fth_run_log_line("diverged", update);
     fth_run_log_number(line, "loss", u->loss);

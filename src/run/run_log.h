@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "run/events.h"
+#include "run/tensorboard.h"
 
 typedef struct fth_run_log {
     char *path;

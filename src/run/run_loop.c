@@ -56,15 +56,41 @@ static fth_err validate_and_save(fth_running *r, bool with_validation) {
     return err == FTH_OK || err == FTH_STOPPED ? fth_running_save(r) : err;
 }
 
-/* Fetches the batches of one update. */
-static fth_err next_batches(fth_running *r) {
-    for (int64_t i = 0; i < r->spec->update_freq; i++) {
-        fth_prefetched made;
-        FTH_TRY(fth_prefetch_next(r->prefetch, &made));
-        r->batches[i] = &r->stores[made.slot].batch;
-        r->position = made.next;
-    }
+/* Fetches the next batch. */
+static fth_err fetch(fth_running *r, fth_prefetched *made) {
+    FTH_TRY(fth_prefetch_next(r->prefetch, made));
+    r->position = made->next;
     return FTH_OK;
+}
+
+/* The batches of an update: the first one is at hand already, and knows the targets of all. */
+typedef struct own_batches {
+    fth_running *run;
+    fth_prefetched made;
+    bool begun;
+} own_batches;
+
+static fth_err next_batch(void *context, const fth_batch **out) {
+    own_batches *b = context;
+    if (b->begun) FTH_TRY(fetch(b->run, &b->made));
+    b->begun = true;
+    *out = &b->run->stores[b->made.slot].batch;
+    return FTH_OK;
+}
+
+static fth_err run_update(fth_running *r, int64_t update, bool watched, fth_update *u) {
+    own_batches own = {.run = r};
+    FTH_TRY(fetch(r, &own.made));
+    const int n = (int)r->spec->update_freq;
+    const fth_batch *first = &r->stores[own.made.slot].batch;
+    const fth_batches batches = {
+        .n = n,
+        .targets = n > 1 ? own.made.counted : fth_batch_targets(first, r->trainer.outputs.rows),
+        .next = next_batch,
+        .context = &own,
+        .kept = fth_batches_held(r->spec) >= n};
+    return watched ? fth_telemetry_update_from(r->telemetry, update, &batches, u)
+                   : fth_trainer_update_from(&r->trainer, update, &batches, u);
 }
 
 /* Is an update watched? The first one is, for it shows how the model begins. */
@@ -74,18 +100,14 @@ static bool is_watched(const fth_running *r, int64_t update) {
 
 static fth_err one_update(fth_running *r, fth_update *u) {
     int64_t update = r->state.update + 1;
-    int n = (int)r->spec->update_freq;
     FTH_TRY(fth_running_check_folder(r));
     FTH_TRY(fth_verify_found(r->verify));
     const fth_position before = r->position;
-    FTH_TRY(next_batches(r));
-    fth_err err = is_watched(r, update)
-                      ? fth_telemetry_update(r->telemetry, update, r->batches, n, u)
-                      : fth_trainer_update(&r->trainer, update, r->batches, n, u);
+    fth_err err = run_update(r, update, is_watched(r, update), u);
     if (err == FTH_STOPPED) r->position = before; /* as if it had not begun */
     FTH_TRY(err);
     if (is_watched(r, update)) FTH_TRY(fth_telemetry_log(r->telemetry, &r->lines));
-    if (!u->finite) return fth_running_diverged(r, u);
+    if (!u->finite) return fth_running_diverged(r, u, before);
     r->state.update++;
     if (r->state.update == 1) r->state.first_nll = u->nll;
     r->state.last_nll = u->nll;

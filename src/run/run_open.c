@@ -115,13 +115,12 @@ static fth_err open_device_side(fth_running *r) {
     const fth_run_spec *s = r->spec;
     const bool has_src = r->model.config.arch != FTH_DEC;
     const int32_t rows = (int32_t)s->max_tokens;
-    r->n_stores = (int)s->update_freq + FTH_BATCHES_AHEAD;
     FTH_TRY(fth_batch_memory_check(s));
     FTH_TRY(open_within_budget(r));
+    r->n_stores = fth_batches_held(s) + FTH_BATCHES_AHEAD;
     r->stores = calloc((size_t)r->n_stores, sizeof *r->stores);
-    r->batches = calloc((size_t)s->update_freq, sizeof *r->batches);
-    if (!r->stores || !r->batches) return fth_no_memory("a run");
-    for (int i = 0; i < r->n_stores; i++)
+    if (!r->stores) return fth_no_memory("a run");
+    for (int64_t i = 0; i < r->n_stores; i++)
         FTH_TRY(fth_batch_store_init(&r->stores[i], has_src ? rows : 0, rows, rows));
     return FTH_OK;
 }
@@ -189,9 +188,8 @@ void fth_running_close(fth_running *r) {
     fth_batcher_free(r->batcher);
     fth_run_items_fini(&r->items);
     close_programs(r);
-    for (int i = 0; r->stores && i < r->n_stores; i++) fth_batch_store_fini(&r->stores[i]);
+    for (int64_t i = 0; r->stores && i < r->n_stores; i++) fth_batch_store_fini(&r->stores[i]);
     free(r->stores);
-    free(r->batches);
     fth_model_fini(&r->model);
     fth_dataset_free(r->valid);
     fth_dataset_free(r->train);

@@ -1,4 +1,5 @@
-/* run_speech.c: recordings are the source of an encoder-decoder; its words are the target's alone. */
+/* run_speech.c: recordings are the source of an encoder-decoder; its words are the target's
+ * alone. */
 #include "run/run_speech.h"
 
 fth_err fth_run_speech_config(const fth_run_spec *spec, const fth_dataset *data, fth_config *c) {

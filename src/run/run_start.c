@@ -1,5 +1,5 @@
-/* run_start.c: begins a run fresh or where its checkpoint ends; of several ranks the first does, and
- * the others get it from there. */
+/* run_start.c: begins a run fresh or where its checkpoint ends; of several ranks the first does,
+ * and the others get it from there. */
 #include "run/running.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "run/init_from.h"
 #include "run/memory_check.h"
-#include "run/save.h"
+#include "run/trainer_files.h"
 #include "train/profile.h"
 #include "train/weights.h"
 
@@ -153,11 +153,18 @@ static fth_err fill_store(void *running, int k, const fth_packed *packed) {
     return fth_store_packed(&r->stores[k], packed, &r->model.config, 0);
 }
 
+static int64_t count_targets(const void *running, const fth_packed *packed) {
+    const fth_running *r = running;
+    return fth_packed_targets(packed, &r->model.config, r->trainer.outputs.rows);
+}
+
 static fth_err make_ahead(fth_running *r) {
     const fth_prefetch_spec spec = {.max_tokens = (int32_t)r->spec->max_tokens,
                                     .ahead = FTH_BATCHES_AHEAD,
-                                    .held = (int)r->spec->update_freq,
+                                    .held = (int)fth_batches_held(r->spec),
+                                    .group = r->spec->update_freq,
                                     .fill = fill_store,
+                                    .count = count_targets,
                                     .context = r};
     return fth_prefetch_new(r->batcher, &spec, &r->prefetch);
 }

@@ -5,6 +5,7 @@
 
 #include "data/prefetch.h"
 #include "data/verify.h"
+#include "run/memory_check.h"
 #include "run/run.h"
 #include "run/run_log.h"
 #include "run/telemetry.h"
@@ -28,9 +29,8 @@ typedef struct fth_running {
     fth_trainer trainer;
     fth_telemetry *telemetry; /* NULL: none */
     fth_evaluator evaluator;
-    fth_batch_store *stores; /* [n_stores] the batches of an update, and those made ahead */
-    int n_stores;
-    const fth_batch **batches; /* [update_freq] */
+    fth_batch_store *stores; /* [n_stores] the batches that are run, and those made ahead */
+    int64_t n_stores;
     fth_run_log lines;
     fth_train_state state;
     fth_position position;   /* of the next batch */
@@ -75,8 +75,8 @@ fth_err fth_running_catch_up(fth_running *r);
 fth_err fth_running_check_folder(const fth_running *r);
 
 /* run_end.c. FTH_DIVERGED, with the reason and RUN/diverged.json: diverged for an update that is
- * not finite, end for a run that has failed by health.h. */
-fth_err fth_running_diverged(fth_running *r, const fth_update *u);
+ * not finite and began at a position, end for a run that has failed by health.h. */
+fth_err fth_running_diverged(fth_running *r, const fth_update *u, fth_position begun);
 fth_err fth_running_end(fth_running *r, fth_run_result *result);
 
 #endif

@@ -1,5 +1,6 @@
 /* scorer.h: a score of the validation data while training: its sources, text or recordings, are
- * translated with the parameters as they are, and compared with the text beside the data set (data/split_text.h). */
+ * translated with the parameters as they are, and compared with the text beside the data set
+ * (data/split_text.h). */
 #ifndef FTH_RUN_SCORER_H
 #define FTH_RUN_SCORER_H
 

@@ -296,10 +296,16 @@ static void add_row(fth_telemetry *w, int64_t update, const fth_update *u) {
 
 fth_err fth_telemetry_update(fth_telemetry *w, int64_t update, const fth_batch *const *batches,
                              int n_batches, fth_update *out) {
+    const fth_batches all = fth_batches_of(w->trainer, &batches, n_batches);
+    return fth_telemetry_update_from(w, update, &all, out);
+}
+
+fth_err fth_telemetry_update_from(fth_telemetry *w, int64_t update, const fth_batches *batches,
+                                  fth_update *out) {
     memset(w->sums, 0, sizeof *w->sums * (size_t)w->columns);
     w->rows[0] = w->rows[1] = 0;
     w->trainer->watcher = &w->watcher;
-    fth_err err = fth_trainer_update(w->trainer, update, batches, n_batches, out);
+    fth_err err = fth_trainer_update_from(w->trainer, update, batches, out);
     w->trainer->watcher = NULL;
     if (err == FTH_OK) err = fth_ranks_add(ranks_of(w), w->sums, w->columns);
     if (err == FTH_OK) err = fth_ranks_add(ranks_of(w), w->rows, 2);

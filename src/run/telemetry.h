@@ -34,6 +34,8 @@ fth_err fth_telemetry_new(fth_trainer *trainer, const fth_trainer_spec *spec, ft
 void fth_telemetry_free(fth_telemetry *w);
 
 /* fth_trainer_update, watched. Adds a row. */
+fth_err fth_telemetry_update_from(fth_telemetry *w, int64_t update, const fth_batches *batches,
+                                  fth_update *out);
 fth_err fth_telemetry_update(fth_telemetry *w, int64_t update, const fth_batch *const *batches,
                              int n_batches, fth_update *out);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/writer.h"
 #include "store/safetensors.h"
 
@@ -62,7 +63,7 @@ static fth_err make_header(const fth_st_tensor *const *sorted, size_t n, int has
 
 static fth_err put_header(fth_writer *w, json_t *header) {
     static const char spaces[] = "                                                                ";
-    char *text = json_dumps(header, JSON_COMPACT);
+    char *text = fth_json_dump(header, JSON_COMPACT);
     if (!text) return fth_fail(FTH_NO_MEMORY, "no memory for the header");
     size_t length = strlen(text);
     size_t padding = (ALIGNMENT - (8 + length) % ALIGNMENT) % ALIGNMENT;

@@ -23,11 +23,10 @@ typedef struct fth_train_state {
     int64_t best_update; /* the update it was reached at */
     int64_t patience;    /* validations since then */
     double loss_scale;
-    double alpha;   /* of the last update; 1 for methods without a schedule */
-    int64_t tokens; /* target tokens trained on */
-    double wall;    /* seconds of training */
-    uint64_t
-        data_hash; /* tells whether training goes on with the data set it began with (data/folder.h) */
+    double alpha;       /* of the last update; 1 for methods without a schedule */
+    int64_t tokens;     /* target tokens trained on */
+    double wall;        /* seconds of training */
+    uint64_t data_hash; /* of the data set that it began with (data/folder.h) */
     /* Not in the files of version 0.1.0: */
     int64_t validated;          /* the update of the newest validation; 0 before the first */
     double valid_nll;           /* of that validation; NaN: unknown */

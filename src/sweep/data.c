@@ -13,10 +13,6 @@ fth_err fth_sweep_data_path(const fth_sweep_spec *s, const char *out_dir, fth_st
     return s->data ? fth_str_addf(path, "%s", s->data) : fth_str_addf(path, "%s/data", out_dir);
 }
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the data of a sweep");
-}
-
 void fth_sweep_data_pair(const fth_sweep_spec *s, char source[8], char target[8]) {
     memcpy(source, "en", 3);
     memcpy(target, "de", 3);
@@ -43,7 +39,7 @@ static fth_err call(fth_command *c, const char *out_dir) {
     char *output = fth_strdup_printf("%s/data.txt", out_dir), *text = NULL;
     size_t size = 0;
     int status = 0;
-    if (!output) return no_memory();
+    if (!output) return fth_no_memory("the data of a sweep");
     fth_err err = fth_remove_tree(output);
     if (err == FTH_OK) err = fth_runner_call(c->word, output, NULL, &status);
     if (err == FTH_OK && status != 0) {
@@ -102,7 +98,7 @@ fth_err fth_sweep_data_make(const fth_sweep_spec *s, const char *out_dir, fth_lo
     char *path = fth_strdup_printf("%s/data.made", out_dir), *old = NULL;
     size_t size;
     fth_str new = {0};
-    fth_err err = path ? describe(s, &new) : no_memory();
+    fth_err err = path ? describe(s, &new) : fth_no_memory("the data of a sweep");
     if (err == FTH_OK && fth_file_exists(path)) {
         err = fth_file_read(path, &old, &size);
         if (err == FTH_OK && strcmp(old, new.text) != 0)

@@ -14,10 +14,6 @@ typedef struct maker {
     const char *default_method;
 } maker;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the runs of a sweep");
-}
-
 static const fth_factor *find_methods(const fth_sweep_spec *s) {
     for (size_t i = 0; i < s->n_factors; i++)
         if (!s->factor[i].method && s->factor[i].n_options == 1 &&
@@ -52,14 +48,14 @@ double fth_sweep_size(const fth_sweep_spec *s, const char *default_method) {
 
 static fth_err add_word(fth_arena *a, fth_sweep_run *r, const char *text) {
     r->words[r->n_words] = fth_arena_strdup(a, text);
-    return r->words[r->n_words++] ? FTH_OK : no_memory();
+    return r->words[r->n_words++] ? FTH_OK : fth_no_memory("the runs of a sweep");
 }
 
 /* In one word, for a switch takes none behind it. */
 static fth_err add_option(fth_arena *a, fth_sweep_run *r, const char *option, const char *value,
                           size_t length) {
     char *word = fth_strdup_printf("--%s=%.*s", option, (int)length, value);
-    fth_err err = word ? add_word(a, r, word) : no_memory();
+    fth_err err = word ? add_word(a, r, word) : fth_no_memory("the runs of a sweep");
     free(word);
     return err;
 }
@@ -87,7 +83,8 @@ static fth_err add_factor(maker *m, fth_sweep_run *r, size_t at) {
     const char *value = f->value[r->choice[at]];
     if (!f->method) return add_options(a, r, f, value);
     char *pair = fth_strdup_printf("%s=%s", f->option[0], value);
-    fth_err err = pair ? add_option(a, r, "method-option", pair, strlen(pair)) : no_memory();
+    fth_err err = pair ? add_option(a, r, "method-option", pair, strlen(pair))
+                       : fth_no_memory("the runs of a sweep");
     free(pair);
     return err;
 }
@@ -121,13 +118,13 @@ static fth_err hash_run(const fth_sweep_spec *s, const fth_sweep_run *r, uint32_
     size_t n = 0;
     char **lines = calloc(r->n_words + 1, sizeof *lines);
     fth_str all = {0};
-    fth_err err = lines ? FTH_OK : no_memory();
+    fth_err err = lines ? FTH_OK : fth_no_memory("the runs of a sweep");
     for (size_t i = 0; i < r->n_words && err == FTH_OK; i++) {
         const char *word = r->words[i];
         const size_t flag = strcspn(word, "=");
         if (is_how(s, word)) continue;
         lines[n] = fth_strdup_printf("%.*s %s\n", (int)flag, word, word + flag + 1);
-        if (!lines[n++]) err = no_memory();
+        if (!lines[n++]) err = fth_no_memory("the runs of a sweep");
     }
     if (err == FTH_OK) qsort(lines, n, sizeof *lines, by_text);
     for (size_t i = 0; i < n && err == FTH_OK; i++) err = fth_str_addf(&all, "%s", lines[i]);
@@ -161,7 +158,7 @@ static fth_err name_run(maker *m, fth_sweep_run *r) {
                 *p = '-';
         char *whole = fth_strdup_printf("%.*s-%08x", 120, name.text, hash);
         r->name = whole ? fth_arena_strdup(&m->grid->arena, whole) : NULL;
-        if (!r->name) err = no_memory();
+        if (!r->name) err = fth_no_memory("the runs of a sweep");
         free(whole);
     }
     fth_str_fini(&name);
@@ -180,7 +177,7 @@ static fth_err add_run(maker *m, const int32_t *choice, const char *seed, size_t
     *r = (fth_sweep_run){.seed = seed, .row = row};
     r->words = fth_arena_alloc(a, most * sizeof *r->words);
     r->choice = fth_arena_alloc(a, (s->n_factors + 1) * sizeof *r->choice);
-    if (!r->words || !r->choice) return no_memory();
+    if (!r->words || !r->choice) return fth_no_memory("the runs of a sweep");
     memcpy(r->choice, choice, s->n_factors * sizeof *choice);
     for (size_t i = 0; i < s->n_factors; i++) FTH_TRY(add_factor(m, r, i));
     FTH_TRY(add_option(a, r, "seed", seed, strlen(seed)));
@@ -242,7 +239,7 @@ fth_err fth_sweep_grid_make(const fth_sweep_spec *s, const char *default_method,
     FTH_TRY(check_methods(&m));
     out->run = fth_arena_alloc(&out->arena, (size_t)size * sizeof *out->run);
     int32_t *choice = calloc(s->n_factors + 1, sizeof *choice);
-    fth_err err = out->run && choice ? FTH_OK : no_memory();
+    fth_err err = out->run && choice ? FTH_OK : fth_no_memory("the runs of a sweep");
     for (size_t i = 0; i < (m.methods ? m.methods->n : 1) && err == FTH_OK; i++)
         err = add_method(&m, i, choice);
     free(choice);

@@ -16,10 +16,6 @@
 #include "base/str.h"
 #include "sweep/data.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the measures of a sweep");
-}
-
 /* ---- reading ---- */
 
 static const char *value_of(const char *item, const char *key) {
@@ -64,7 +60,7 @@ fth_err fth_measure_read(fth_sweep_spec *s, const char *key, const char *const *
             return fth_fail(FTH_BAD_INPUT, "%s: %s: there is another measure %s", s->where, key,
                             m->name);
     m->option = fth_arena_alloc(&s->arena, (n + 1) * sizeof *m->option);
-    if (!m->option) return no_memory();
+    if (!m->option) return fth_no_memory("the measures of a sweep");
     for (size_t i = 0; i < n; i++)
         if (!take_own(m, items[i])) m->option[m->n_options++] = items[i];
     if (scored && strcmp(m->metric, "rouge") == 0 && strcmp(m->field, "score") == 0)
@@ -181,14 +177,14 @@ static fth_err add_model(const fth_measuring *m, const fth_sweep_run *run, fth_c
 
 static fth_err set_product(fth_command *c, const char *path) {
     c->product = fth_arena_strdup(&c->arena, path);
-    return c->product ? FTH_OK : no_memory();
+    return c->product ? FTH_OK : fth_no_memory("the measures of a sweep");
 }
 
 static fth_err average_command(const fth_measuring *m, const fth_sweep_run *run, fth_command *c) {
     const long long n = m->spec->average;
     if (n == 0) return FTH_OK;
     char *mean = fth_strdup_printf("%s/runs/%s/measures/mean-%lld", m->out_dir, run->name, n);
-    fth_err err = mean ? FTH_OK : no_memory();
+    fth_err err = mean ? FTH_OK : fth_no_memory("the measures of a sweep");
     if (err == FTH_OK && !fth_folder_has(mean, "config.json")) {
         err = fth_command_add(c, "average");
         if (err == FTH_OK) err = fth_command_addf(c, "%s/runs/%s", m->out_dir, run->name);
@@ -248,7 +244,7 @@ static fth_err measure_command(const fth_measuring *m, const fth_sweep_run *run,
                                const fth_measure *x, fth_command *c) {
     char *output = fth_measure_output(m->spec, m->out_dir, run, x);
     char *result = result_path(m->spec, m->out_dir, run, x);
-    fth_err err = output && result ? FTH_OK : no_memory();
+    fth_err err = output && result ? FTH_OK : fth_no_memory("the measures of a sweep");
     if (err == FTH_OK && !fth_file_exists(result)) {
         if (x->metric && !fth_file_exists(output))
             err = generate_command(m, run, x, output, c);
@@ -293,7 +289,7 @@ fth_err fth_measure_values(const fth_sweep_spec *s, const char *out_dir, const f
         json_t *result = NULL;
         char *path = result_path(s, out_dir, run, &s->measure[i]);
         values[i] = NAN;
-        fth_err err = path ? FTH_OK : no_memory();
+        fth_err err = path ? FTH_OK : fth_no_memory("the measures of a sweep");
         if (err == FTH_OK && fth_file_exists(path)) err = fth_json_load(path, &result);
         if (err == FTH_OK && result) values[i] = number_at(result, s->measure[i].field);
         json_decref(result);

@@ -15,10 +15,6 @@
 #include "sweep/runner.h"
 #include "text/inflate.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a paired test");
-}
-
 /* Which value of factor i the baseline has; -1: any. */
 static int32_t baseline_choice(const fth_sweep_spec *s, size_t i) {
     const fth_factor *f = &s->factor[i];
@@ -87,7 +83,7 @@ static fth_err append(fth_str *out, const char *path) {
 static fth_err append_output(const fth_sweep_results *r, const char *out_dir,
                              const fth_sweep_run *run, const fth_measure *m, fth_str *out) {
     char *path = fth_measure_output(r->spec, out_dir, run, m);
-    fth_err err = path ? append(out, path) : no_memory();
+    fth_err err = path ? append(out, path) : fth_no_memory("a paired test");
     free(path);
     return err;
 }
@@ -111,7 +107,7 @@ static fth_err gather(const fth_sweep_results *r, const char *out_dir, size_t me
     for (size_t i = 0; i < t->score.n; i++)
         t->n_refs += strncmp(t->score.word[i], "--ref=", 6) == 0;
     t->ref = calloc(t->n_refs + 1, sizeof *t->ref);
-    if (!t->ref) return no_memory();
+    if (!t->ref) return fth_no_memory("a paired test");
     for (size_t i = 0; i < r->spec->n_seeds; i++) {
         const fth_sweep_run *a = run_of(r, base, r->spec->seeds[i], measure);
         const fth_sweep_run *b = run_of(r, row, r->spec->seeds[i], measure);
@@ -125,7 +121,8 @@ static fth_err gather(const fth_sweep_results *r, const char *out_dir, size_t me
 static fth_err write_text(const char *folder, const char *name, const fth_str *text, fth_command *c,
                           const char *flag) {
     char *path = fth_strdup_printf("%s/%s", folder, name);
-    fth_err err = path ? fth_file_write(path, text->text, text->length) : no_memory();
+    fth_err err =
+        path ? fth_file_write(path, text->text, text->length) : fth_no_memory("a paired test");
     if (err == FTH_OK) err = fth_command_addf(c, "--%s=%s", flag, path);
     free(path);
     return err;
@@ -137,7 +134,7 @@ static fth_err ask(const fth_measure *m, const char *folder, const char *result,
     char *output = fth_strdup_printf("%s/output.txt", folder);
     char *part = fth_strdup_printf("%s.part", result);
     int status = 0;
-    fth_err err = output && part ? fth_make_dirs(folder) : no_memory();
+    fth_err err = output && part ? fth_make_dirs(folder) : fth_no_memory("a paired test");
     if (err == FTH_OK) err = fth_command_add(&c, "score");
     if (err == FTH_OK) err = fth_command_add(&c, m->metric);
     if (err == FTH_OK) err = fth_command_add(&c, "--paired");
@@ -184,7 +181,7 @@ static fth_err test_row(fth_sweep_results *r, const char *out_dir, size_t measur
     char *folder = fth_strdup_printf("%s/paired/texts", out_dir);
     char *result = fth_strdup_printf("%s/paired/%s-%016llx.json", out_dir, m->name,
                                      (unsigned long long)t.hash);
-    if (err == FTH_OK && !(folder && result)) err = no_memory();
+    if (err == FTH_OK && !(folder && result)) err = fth_no_memory("a paired test");
     if (err == FTH_OK && t.seeds > 0) {
         if (!fth_file_exists(result)) err = ask(m, folder, result, &t);
         if (err == FTH_OK) err = read_p(result, &r->row[row].p[measure]);

@@ -8,10 +8,6 @@
 #include "base/json.h"
 #include "base/str.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the record of a sweep");
-}
-
 static json_t *list_of(const char *const *words, size_t n) {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) json_array_append_new(list, json_string(words[i]));
@@ -43,7 +39,8 @@ fth_err fth_sweep_record_write(const fth_sweep_spec *s, const fth_sweep_grid *g,
                                "version", 1, "program", FATHOM_VERSION, "file", s->file, "set",
                                list_of(set, n_set), "keys", keys_of(s), "runs", runs_of(g));
     char *path = fth_strdup_printf("%s/sweep.json", out_dir);
-    fth_err err = record && path ? fth_json_write(record, 2, &text) : no_memory();
+    fth_err err =
+        record && path ? fth_json_write(record, 2, &text) : fth_no_memory("the record of a sweep");
     if (err == FTH_OK) err = fth_file_write(path, text.text, text.length);
     fth_str_fini(&text);
     json_decref(record);
@@ -70,7 +67,7 @@ static const char *missing(const json_t *a, const json_t *b) {
 /* "[a, b]" of the values of a key, "nothing" where it is not there; malloc'd. */
 static char *shown(const json_t *keys, const char *key) {
     const json_t *values = json_object_get(keys, key);
-    return values ? json_dumps(values, JSON_COMPACT) : strdup("nothing");
+    return values ? fth_json_dump(values, JSON_COMPACT) : strdup("nothing");
 }
 
 /* The first key whose values differ. */
@@ -94,7 +91,7 @@ static fth_err refuse(const char *out_dir, const json_t *was, const json_t *is, 
                                  "%s: is another sweep: %s was %.200s there and is %.200s here "
                                  "(run %s); use another --out",
                                  out_dir, key ? key : "method", before, now, run)
-                      : no_memory();
+                      : fth_no_memory("the record of a sweep");
     free(before);
     free(now);
     return err;
@@ -105,7 +102,7 @@ fth_err fth_sweep_record_check(const fth_sweep_spec *s, const fth_sweep_grid *g,
     if (!fth_folder_has(out_dir, "sweep.json")) return FTH_OK;
     json_t *record = NULL, *keys = NULL, *runs = NULL;
     char *path = fth_strdup_printf("%s/sweep.json", out_dir);
-    fth_err err = path ? fth_json_load(path, &record) : no_memory();
+    fth_err err = path ? fth_json_load(path, &record) : fth_no_memory("the record of a sweep");
     if (err == FTH_OK) {
         keys = keys_of(s);
         runs = runs_of(g);
@@ -125,14 +122,14 @@ static fth_err keep_text(fth_arena *a, const json_t *value, const char **out) {
     const char *text = json_string_value(value);
     if (!text) return fth_fail(FTH_BAD_INPUT, "must have texts");
     *out = fth_arena_strdup(a, text);
-    return *out ? FTH_OK : no_memory();
+    return *out ? FTH_OK : fth_no_memory("the record of a sweep");
 }
 
 static fth_err read_origin(const json_t *record, fth_sweep_origin *out) {
     const json_t *set = json_object_get(record, "set");
     FTH_TRY(keep_text(&out->arena, json_object_get(record, "file"), &out->file));
     out->set = fth_arena_alloc(&out->arena, (json_array_size(set) + 1) * sizeof *out->set);
-    if (!out->set) return no_memory();
+    if (!out->set) return fth_no_memory("the record of a sweep");
     for (; out->n_set < json_array_size(set); out->n_set++)
         FTH_TRY(keep_text(&out->arena, json_array_get(set, out->n_set), &out->set[out->n_set]));
     return FTH_OK;
@@ -142,7 +139,7 @@ fth_err fth_sweep_origin_read(const char *out_dir, fth_sweep_origin *out) {
     json_t *record = NULL;
     char *path = fth_strdup_printf("%s/sweep.json", out_dir);
     *out = (fth_sweep_origin){0};
-    fth_err err = path ? fth_json_load(path, &record) : no_memory();
+    fth_err err = path ? fth_json_load(path, &record) : fth_no_memory("the record of a sweep");
     if (err == FTH_OK) err = read_origin(record, out);
     if (err == FTH_BAD_INPUT) err = fth_fail_in(FTH_BAD_INPUT, "%s", path);
     json_decref(record);

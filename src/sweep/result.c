@@ -8,10 +8,6 @@
 
 #include "sweep/measure.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the results of a sweep");
-}
-
 static double depth_of(const fth_run_view *v) {
     const char *arch = fth_run_view_setting(v, "arch");
     double encoder = strtod(fth_run_view_setting(v, "encoder-layers"), NULL);
@@ -42,7 +38,7 @@ fth_err fth_sweep_result_read(const char *folder, fth_sweep_result *out) {
     }
     if (err == FTH_OK && view.state == FTH_VIEW_FAILED) {
         out->reason = strdup(reason_of(&view));
-        if (!out->reason) err = no_memory();
+        if (!out->reason) err = fth_no_memory("the results of a sweep");
     }
     fth_run_view_fini(&view);
     return err;
@@ -58,7 +54,7 @@ static fth_err make_room(fth_sweep_results *r) {
     const size_t n = r->spec->n_measures, runs = r->grid->n, rows = r->grid->rows;
     r->spare = calloc((runs + rows) * n + 1, sizeof *r->spare);
     r->spreads = calloc(rows * n + 1, sizeof *r->spreads);
-    if (!r->spare || !r->spreads) return no_memory();
+    if (!r->spare || !r->spreads) return fth_no_memory("the results of a sweep");
     for (size_t i = 0; i < (runs + rows) * n; i++) r->spare[i] = NAN;
     return FTH_OK;
 }
@@ -67,7 +63,7 @@ static fth_err make_room(fth_sweep_results *r) {
 static fth_err spread_measures(fth_sweep_results *r) {
     const size_t n = r->spec->n_measures;
     double *x = calloc(r->grid->n + 1, sizeof *x);
-    if (!x) return no_memory();
+    if (!x) return fth_no_memory("the results of a sweep");
     for (size_t row = 0; row < r->grid->rows; row++) {
         r->row[row].measure = r->spreads + row * n;
         r->row[row].p = r->spare + (r->grid->n + row) * n;
@@ -87,7 +83,7 @@ static fth_err make_rows(fth_sweep_results *r) {
     double *best = calloc(r->grid->n + 1, sizeof *best);
     double *final = calloc(r->grid->n + 1, sizeof *final);
     double *last = calloc(r->grid->n + 1, sizeof *last);
-    fth_err err = best && final && last ? FTH_OK : no_memory();
+    fth_err err = best && final && last ? FTH_OK : fth_no_memory("the results of a sweep");
     for (size_t i = 0; i < r->grid->n && err == FTH_OK;) {
         fth_sweep_row *row = &r->row[r->grid->run[i].row];
         size_t healthy = 0, failed = 0;
@@ -118,10 +114,12 @@ fth_err fth_sweep_results_read(const fth_sweep_spec *spec, const fth_sweep_grid 
     *out = (fth_sweep_results){.spec = spec, .grid = grid};
     out->result = calloc(grid->n + 1, sizeof *out->result);
     out->row = calloc(grid->rows + 1, sizeof *out->row);
-    fth_err err = out->result && out->row ? make_room(out) : no_memory();
+    fth_err err =
+        out->result && out->row ? make_room(out) : fth_no_memory("the results of a sweep");
     for (size_t i = 0; i < grid->n && err == FTH_OK; i++) {
         char *folder = fth_strdup_printf("%s/runs/%s", out_dir, grid->run[i].name);
-        err = folder ? fth_sweep_result_read(folder, &out->result[i]) : no_memory();
+        err = folder ? fth_sweep_result_read(folder, &out->result[i])
+                     : fth_no_memory("the results of a sweep");
         out->result[i].measure = out->spare + i * spec->n_measures;
         if (err == FTH_OK && out->result[i].state == FTH_VIEW_ENDED)
             err = fth_measure_values(spec, out_dir, &grid->run[i], out->result[i].measure);

@@ -26,15 +26,16 @@ typedef struct fth_runner {
 fth_err fth_runner_open(fth_runner *r);
 void fth_runner_close(fth_runner *r);
 
-/* Runs this program with words (NULL-ended, without the program's name) and waits. What it says goes
- * to output, appended; its standard output goes to product, if that is not NULL. *status: the exit
- * status, 128 + n for signal n. */
+/* Runs this program with words (NULL-ended, without the program's name) and waits. What it says
+ * goes to output, appended; its standard output goes to product, if that is not NULL. *status: the
+ * exit status, 128 + n for signal n. */
 fth_err fth_runner_call(const char *const *words, const char *output, const char *product,
                         int *status);
 
-/* Makes and measures all runs that are not finished. A run that fails by doc/analyses.md#when-a-run-has-failed
- * is a result; *errors counts those that ended in any other way. FTH_STOPPED, FTH_TERMINATED: a
- * signal came, it was passed on, and all runs have saved their checkpoints. */
+/* Makes and measures all runs that are not finished. A run that fails by
+ * doc/analyses.md#when-a-run-has-failed is a result; *errors counts those that ended in any other
+ * way. FTH_STOPPED, FTH_TERMINATED: a signal came, it was passed on, and all runs have saved their
+ * checkpoints. */
 fth_err fth_runner_run(fth_runner *r, const fth_sweep_grid *grid, size_t *errors);
 
 #endif

@@ -10,10 +10,6 @@
 #include "base/yaml.h"
 #include "sweep/measure.h"
 
-static fth_err no_memory(const fth_sweep_spec *s) {
-    return fth_fail(FTH_NO_MEMORY, "%s: no memory for a sweep", s->file);
-}
-
 bool fth_factor_varies(const fth_factor *f) {
     return f->n > 1 && !f->together;
 }
@@ -49,7 +45,7 @@ static int by_text(const void *a, const void *b) {
 static fth_err refuse_repeats(const fth_sweep_spec *s, const char *label, const char *const *value,
                               size_t n) {
     const char **sorted = malloc(sizeof *sorted * (n + 1));
-    if (!sorted) return no_memory(s);
+    if (!sorted) return fth_no_memory(s->file);
     fth_err err = FTH_OK;
     if (n) memcpy(sorted, value, sizeof *sorted * n);
     qsort(sorted, n, sizeof *sorted, by_text);
@@ -134,11 +130,11 @@ static fth_err split_label(fth_sweep_spec *s, fth_factor *f) {
     size_t most = 1;
     for (const char *p = f->label; *p; p++) most += *p == ',';
     f->option = fth_arena_alloc(&s->arena, most * sizeof *f->option);
-    if (!f->option) return no_memory(s);
+    if (!f->option) return fth_no_memory(s->file);
     if (dot) {
         f->method = fth_arena_strndup(&s->arena, f->label, (size_t)(dot - f->label));
         f->option[f->n_options++] = dot + 1;
-        if (!f->method) return no_memory(s);
+        if (!f->method) return fth_no_memory(s->file);
         bool good = f->method[0] && dot[1] && most == 1 && !strchr(dot + 1, '.');
         return good ? FTH_OK
                     : fth_fail(FTH_BAD_INPUT, "%s: %s: must be METHOD.OPTION", f->where, f->label);
@@ -148,7 +144,7 @@ static fth_err split_label(fth_sweep_spec *s, fth_factor *f) {
         size_t n = strcspn(p, " ,");
         if (n == 0) break;
         f->option[f->n_options] = fth_arena_strndup(&s->arena, p, n);
-        if (!f->option[f->n_options++]) return no_memory(s);
+        if (!f->option[f->n_options++]) return fth_no_memory(s->file);
         p += n;
     }
     return FTH_OK;
@@ -188,7 +184,7 @@ static fth_err set_defaults(fth_sweep_spec *s) {
     const char *slash = strrchr(s->file, '/'), *base = slash ? slash + 1 : s->file;
     const char *dot = strrchr(base, '.');
     s->name = fth_arena_strndup(&s->arena, base, dot ? (size_t)(dot - base) : strlen(base));
-    if (!s->name) return no_memory(s);
+    if (!s->name) return fth_no_memory(s->file);
     if (s->n_seeds == 0) {
         s->seeds = &one;
         s->n_seeds = 1;
@@ -235,7 +231,7 @@ static fth_err find_place(fth_sweep_spec *s, const layer *l, const fth_yaml_entr
                          : fth_strdup_printf("%s:%zu", l->file, e->line);
     s->where = where ? fth_arena_strdup(&s->arena, where) : NULL;
     free(where);
-    return s->where ? FTH_OK : no_memory(s);
+    return s->where ? FTH_OK : fth_no_memory(s->file);
 }
 
 static fth_err take_entries(fth_sweep_spec *s, const layer *l) {
@@ -270,7 +266,7 @@ static fth_err read_base(fth_sweep_spec *s, const layer *l, const char **file,
     char *path = fth_strdup_printf("%.*s%s", folder, s->file, name);
     *file = path ? fth_arena_strdup(&s->arena, path) : NULL;
     free(path);
-    if (!*file) return no_memory(s);
+    if (!*file) return fth_no_memory(s->file);
     FTH_TRY(read_entries(s, *file, base));
     if (!find(*base, "base")) return FTH_OK;
     return fth_fail(FTH_BAD_INPUT, "%s: base: a base has no base of its own", *file);
@@ -285,7 +281,8 @@ static fth_err read_set(fth_sweep_spec *s, const char *set, fth_yaml_entry **out
     if (strncmp(set, "base=", 5) == 0)
         return fth_fail(FTH_USAGE, "--set %.80s: the base of a file is the file's own", set);
     char *line = fth_strdup_printf("%.*s: %s", (int)(equals - set), set, equals + 1);
-    fth_err err = line ? fth_yaml_read("--set", line, strlen(line), &s->arena, out) : no_memory(s);
+    fth_err err =
+        line ? fth_yaml_read("--set", line, strlen(line), &s->arena, out) : fth_no_memory(s->file);
     free(line);
     if (err != FTH_BAD_INPUT) return err;
     const char *said = strstr(fth_error_message(), ": "); /* behind the number of the line */
@@ -319,7 +316,7 @@ static fth_err read_all(fth_sweep_spec *s, const char *const *set, size_t n_set)
         for (const fth_yaml_entry *e = l->first; e; e = e->next) n++;
     s->factor = fth_arena_alloc(&s->arena, n * sizeof *s->factor);
     s->measure = fth_arena_alloc(&s->arena, n * sizeof *s->measure);
-    if (!s->factor || !s->measure) return no_memory(s);
+    if (!s->factor || !s->measure) return fth_no_memory(s->file);
     for (const layer *l = &base; l; l = l->over) FTH_TRY(take_entries(s, l));
     FTH_TRY(fth_measure_check(s));
     return set_defaults(s);

@@ -2,8 +2,8 @@
  *
  * Every key is an option of `train`; a list of values is an axis of the grid. METHOD.OPTION is an
  * option of a method and counts for its runs only; "a, b" sets two options together. seeds, data,
- * corpus, prepare, out, jobs, gpus, title, x, average, generate, score.NAME, evaluate.NAME, baseline
- * and base (a file whose keys are taken unless this one has them) are the sweep's own. */
+ * corpus, prepare, out, jobs, gpus, title, x, average, generate, score.NAME, evaluate.NAME,
+ * baseline and base (a file whose keys are taken unless this one has them) are the sweep's own. */
 #ifndef FTH_SWEEP_SPEC_H
 #define FTH_SWEEP_SPEC_H
 

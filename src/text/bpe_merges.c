@@ -1,5 +1,5 @@
-/* bpe_merges.c: a hash table with open places; a word is a linked list of symbols, and a heap has the
- * merges that its neighbours could make. */
+/* bpe_merges.c: a hash table with open places; a word is a linked list of symbols, and a heap has
+ * the merges that its neighbours could make. */
 #include "text/bpe_merges.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* bpe_pairs.h: how often any two symbols stand next to each other in the words of a text, where, and
- * which two do most often. */
+/* bpe_pairs.h: how often any two symbols stand next to each other in the words of a text, where,
+ * and which two do most often. */
 #ifndef FTH_TEXT_BPE_PAIRS_H
 #define FTH_TEXT_BPE_PAIRS_H
 

@@ -1,4 +1,5 @@
-/* bpe_parts.c: a vocabulary put together from files: tokens by id, roles by name, merges by words. */
+/* bpe_parts.c: a vocabulary put together from files: tokens by id, roles by name, merges by
+ * words. */
 #include "text/bpe_parts.h"
 
 #include <stdlib.h>

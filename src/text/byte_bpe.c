@@ -75,10 +75,6 @@ static bool add_bytes(fth_str *out, const char *name, fth_err *err) {
 
 /* ---- making ---- */
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a vocabulary");
-}
-
 /* A name that is not made of letters stands for its own characters, as do controls and symbols. */
 static fth_err add_piece(byte_bpe *b, int32_t id, const char *name, uint8_t use) {
     piece *p = &b->pieces[id];
@@ -101,7 +97,7 @@ static fth_err add_pieces(byte_bpe *b, const fth_bpe_parts *parts) {
     *s = parts->special;
     b->pieces = calloc((size_t)parts->n + 3, sizeof *b->pieces);
     b->uses = calloc((size_t)parts->n + 3, sizeof *b->uses);
-    if (!b->pieces || !b->uses) return no_memory();
+    if (!b->pieces || !b->uses) return fth_no_memory("a vocabulary");
     for (int32_t i = 0; i < parts->n; i++)
         FTH_TRY(add_piece(b, i, parts->names[i], parts->uses[i]));
     b->base.size = parts->n;
@@ -141,7 +137,7 @@ static fth_err add_merges(byte_bpe *b, const fth_bpe_parts *parts, const char *n
 
 static fth_err find_symbols(byte_bpe *b, int32_t n) {
     b->symbols = malloc(((size_t)n + 1) * sizeof *b->symbols);
-    if (!b->symbols) return no_memory();
+    if (!b->symbols) return fth_no_memory("a vocabulary");
     for (int32_t id = 0; id < n; id++) {
         if (b->uses[id] != FTH_BPE_SYMBOL || !b->pieces[id].n_bytes) continue;
         int32_t at = b->n_symbols++;
@@ -330,7 +326,7 @@ static const fth_tokenizer_kind kind = {
 
 fth_err fth_byte_bpe_new(const fth_bpe_parts *parts, const char *name, fth_tokenizer **out) {
     byte_bpe *b = calloc(1, sizeof *b);
-    if (!b) return no_memory();
+    if (!b) return fth_no_memory("a vocabulary");
     b->base.kind = &kind;
     b->blank_before = parts->blank_before;
     fth_err err = parts->special.eos >= 0

@@ -34,10 +34,6 @@ typedef struct training {
     int64_t lines;
 } training;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory to train a tokenizer");
-}
-
 /* ---- the vocabulary to begin with ---- */
 
 static fth_err add_token(training *t, const char *name, size_t length, int32_t *id) {
@@ -113,7 +109,7 @@ static fth_err count_word(void *state, const char *word, size_t length) {
     if ((size_t)number >= t->room) {
         const size_t room = 2 * t->room + 1024;
         counted *grown = realloc(t->of_word, room * sizeof *grown);
-        if (!grown) return no_memory();
+        if (!grown) return fth_no_memory("training a tokenizer");
         memset(grown + t->room, 0, (room - t->room) * sizeof *grown);
         t->of_word = grown;
         t->room = room;
@@ -138,7 +134,7 @@ static fth_err count_words(training *t, fth_text_next next, void *state) {
 
 static fth_err count_pairs(training *t) {
     t->symbols = malloc((t->words.text.length + 1) * sizeof *t->symbols);
-    if (!t->symbols) return no_memory();
+    if (!t->symbols) return fth_no_memory("training a tokenizer");
     size_t at = 0, length;
     for (int32_t w = 0; w < t->words.n; w++) {
         const char *word = fth_bpe_names_get(&t->words, w, &length);
@@ -197,7 +193,7 @@ static fth_err note_merge(training *t, int32_t left, int32_t right, int32_t made
     fth_bpe_parts *p = &t->parts;
     if ((size_t)p->n_merges == *room) { /* more merges than tokens: some make what was there */
         int32_t(*grown)[3] = realloc(p->merges, 2 * *room * sizeof *grown);
-        if (!grown) return no_memory();
+        if (!grown) return fth_no_memory("training a tokenizer");
         p->merges = grown;
         *room *= 2;
     }

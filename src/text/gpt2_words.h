@@ -2,8 +2,8 @@
  *
  *     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *
- * Every byte of a text is in exactly one word. \p{L} and \p{N} are letters and numbers of Unicode 16,
- * \s is its white space. */
+ * Every byte of a text is in exactly one word. \p{L} and \p{N} are letters and numbers of Unicode
+ * 16, \s is its white space. */
 #ifndef FTH_TEXT_GPT2_WORDS_H
 #define FTH_TEXT_GPT2_WORDS_H
 

@@ -2,9 +2,10 @@
  *
  * SentencePiece trusts much of it, and reads outside of its memory or dies where a file was made to
  * make it so: CVE-2026-1260 and the reports after it (issues 1263, 1269 and 1272 and pull request
- * 1267 of google/sentencepiece), which versions up to 0.2.1 have in part. So every length, piece, type and score is
- * looked at here first; of the text normaliser's trie every step that any text could make it take;
- * and that what can begin at one place of a text fits the arrays that the library keeps it in. */
+ * 1267 of google/sentencepiece), which versions up to 0.2.1 have in part. So every length, piece,
+ * type and score is looked at here first; of the text normaliser's trie every step that any text
+ * could make it take; and that what can begin at one place of a text fits the arrays that the
+ * library keeps it in. */
 #ifndef FTH_TEXT_SPM_CHECK_H
 #define FTH_TEXT_SPM_CHECK_H
 

@@ -1,5 +1,5 @@
-/* tokenizer_kind.h: what a kind of tokenizer is to tokenizer.c: a table of functions. There are two,
- * SentencePiece (spm.cc) and GPT-2's byte-level BPE (byte_bpe.c). */
+/* tokenizer_kind.h: what a kind of tokenizer is to tokenizer.c: a table of functions. There are
+ * two, SentencePiece (sentencepiece.cc) and GPT-2's byte-level BPE (byte_bpe.c). */
 #ifndef FTH_TEXT_TOKENIZER_KIND_H
 #define FTH_TEXT_TOKENIZER_KIND_H
 

@@ -120,6 +120,20 @@ fth_err fth_store_packed(fth_batch_store *store, const fth_packed *p, const fth_
                                 c->tgt_vocab);
 }
 
+static int64_t count_targets(const int32_t *targets, int32_t n) {
+    int64_t sum = 0;
+    for (int32_t i = 0; i < n; i++) sum += targets[i] >= 0;
+    return sum;
+}
+
+int64_t fth_packed_targets(const fth_packed *p, const fth_config *c, fth_extent rows) {
+    if (c->arch != FTH_ENC) return count_targets(p->tgt_out, p->tgt_rows);
+    if (rows != FTH_ROWS_SENTENCES)
+        return p->has_src_out ? count_targets(p->src_out, p->src_rows) : 0;
+    if (p->has_values) return p->n_sent;
+    return p->has_labels ? count_targets(p->labels, p->n_sent) : 0;
+}
+
 /* Adds the cosines of all pairs of positions of each sentence: (|sum u|^2 - n) / (n (n - 1)) with
  * u the rows scaled to length 1. */
 static fth_err add_cosines(fth_evaluator *e, double *sum, int64_t *sentences) {

@@ -56,4 +56,7 @@ fth_err fth_evaluate(fth_evaluator *e, const fth_dataset *data, const fth_eval_s
 fth_err fth_store_packed(fth_batch_store *store, const fth_packed *p, const fth_config *c,
                          int32_t shift);
 
+/* Its rows that carry loss, as fth_batch_targets counts them in the store: of an extent. */
+int64_t fth_packed_targets(const fth_packed *p, const fth_config *c, fth_extent rows);
+
 #endif

@@ -24,7 +24,8 @@ static fth_err fits_encoder(const fth_config *c, const char *model, const fth_fo
             c->channels, c->image_size[0], c->image_size[1], c->patch);
     if (data->places != (c->head == FTH_HEAD_TOKEN_CLASS) && c->head != FTH_HEAD_MASKED_TOKEN)
         return fth_fail(FTH_BAD_INPUT, "%s: has %s, the model's head is %s", path,
-                        data->places ? "classes of pixels" : "no classes of pixels",
+                        data->places ? "classes of words or pixels"
+                                     : "no classes of words or pixels",
                         fth_head_name(c->head));
     if ((c->head == FTH_HEAD_CLASS || c->head == FTH_HEAD_TOKEN_CLASS) &&
         (!data->labels || data->classes != c->classes))

@@ -49,10 +49,6 @@ static fth_err read_matrix(const fth_st_file *f, const char *name, int64_t *n, i
     return fth_st_to_i32(f, t, *out);
 }
 
-static fth_err no_memory(size_t cells) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu entries", cells);
-}
-
 /* ---- words ---- */
 
 static fth_err read_words(const fth_st_file *f, fth_side side, bool targets, fth_padded *p) {
@@ -103,8 +99,9 @@ static fth_err packed_init(packed *k, fth_padded *p, fth_padded_side *s, size_t 
                   .targets = s->targets ? malloc(sizeof *k->targets * (cells + 1)) : NULL,
                   .offsets = calloc((size_t)p->n + 1, sizeof *k->offsets)};
     s->cell = malloc(sizeof *s->cell * (cells + 1));
-    return k->ids && k->offsets && s->cell && (k->targets || !s->targets) ? FTH_OK
-                                                                          : no_memory(cells);
+    return k->ids && k->offsets && s->cell && (k->targets || !s->targets)
+               ? FTH_OK
+               : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu entries", cells);
 }
 
 static void end_sentence(packed *k, fth_padded_side *s, int64_t i) {
@@ -175,7 +172,7 @@ static fth_err read_pictures(const fth_st_file *f, const fth_config *c, bool tar
     p->numbers = malloc(sizeof *p->numbers * (count + 1));
     if (!pictures || !p->numbers) {
         free(pictures);
-        return no_memory(count);
+        return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu entries", count);
     }
     fth_err err = fth_st_to_f32(f, t, pictures);
     for (int64_t i = 0; err == FTH_OK && i < p->n * patches; i++)
@@ -240,7 +237,8 @@ static fth_err read_frame_counts(const fth_st_file *f, int64_t most, fth_padded 
         return fth_fail(FTH_BAD_INPUT, "%s: tensor frame_count must be [%lld]", f->path,
                         (long long)p->n);
     p->frames = malloc(sizeof *p->frames * ((size_t)p->n + 1));
-    if (!p->frames) return no_memory((size_t)p->n);
+    if (!p->frames)
+        return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu entries", (size_t)p->n);
     FTH_TRY(fth_st_to_i32(f, t, p->frames));
     for (int64_t i = 0; i < p->n; i++) {
         if (p->frames[i] < 1 || p->frames[i] > most)
@@ -267,7 +265,9 @@ static fth_err read_frames(const fth_st_file *f, const fth_config *c, fth_padded
     float *all = malloc(sizeof *all * (count + 1));
     p->numbers = calloc(rows * width + 1, sizeof *p->numbers);
     p->masked = calloc(rows + 1, sizeof *p->masked);
-    fth_err err = all && p->numbers && p->masked ? fth_st_to_f32(f, t, all) : no_memory(count);
+    fth_err err = all && p->numbers && p->masked
+                      ? fth_st_to_f32(f, t, all)
+                      : fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu entries", count);
     size_t row = 0;
     for (int64_t i = 0; err == FTH_OK && i < p->n; i++) {
         const int32_t frames = p->frames[i];
@@ -307,7 +307,8 @@ static fth_err read_labels(const fth_st_file *f, const fth_config *c, fth_padded
     const size_t room = (size_t)p->n + 1;
     p->labels = value ? NULL : malloc(sizeof *p->labels * room);
     p->values = value ? malloc(sizeof *p->values * room) : NULL;
-    if (!p->labels && !p->values) return no_memory(room);
+    if (!p->labels && !p->values)
+        return fth_fail(FTH_NO_MEMORY, "no memory for a batch of %zu entries", room);
     if (value) {
         FTH_TRY(fth_st_to_f32(f, t, p->values));
         for (int64_t i = 0; i < p->n; i++)

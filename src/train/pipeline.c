@@ -31,10 +31,6 @@ void fth_pipeline_free(fth_pipeline *p) {
     free(p);
 }
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a pipeline");
-}
-
 /* Memory for what comes from other stages. */
 static fth_err make_room(fth_pipeline *p, const fth_graph *g, const fth_plan_spec *sizes, lane *l,
                          fth_shared *shared, int32_t *n) {
@@ -58,7 +54,7 @@ static fth_err make_lane(fth_pipeline *p, fth_trainer *t, const fth_program_spec
     l->come = calloc(n, sizeof *l->come);
     l->letter = calloc(n, sizeof *l->letter);
     fth_shared *shared = calloc(n, sizeof *shared);
-    fth_err err = l->come && l->letter && shared ? FTH_OK : no_memory();
+    fth_err err = l->come && l->letter && shared ? FTH_OK : fth_no_memory("a pipeline");
     if (err == FTH_OK)
         err = fth_update_graph(t->model, t->device, &t->recipe, NULL, NULL, &graph, &outputs);
     if (err == FTH_OK) {
@@ -92,7 +88,7 @@ static fth_err make_lists(fth_pipeline *p, fth_trainer *t) {
     p->handed = calloc((size_t)s->n_handovers + 1, sizeof *p->handed);
     p->letter = calloc((size_t)s->n_runs * (size_t)count + 1, sizeof *p->letter);
     p->base = calloc((size_t)t->batches, sizeof *p->base);
-    if (!p->handed || !p->letter || !p->base) return no_memory();
+    if (!p->handed || !p->letter || !p->base) return fth_no_memory("a pipeline");
     p->bytes += size * t->arenas.n;
     FTH_TRY(t->device->backend->alloc(t->device, size * t->arenas.n, &p->sum));
     if (p->groups == 1) return FTH_OK;
@@ -105,7 +101,7 @@ static fth_err make_lanes(fth_pipeline *p, fth_trainer *t, const fth_program_spe
     fth_program_spec how = *spec;
     p->n_lanes = lanes_of(p, t->batches);
     p->lane = calloc((size_t)p->n_lanes, sizeof *p->lane);
-    if (!p->lane) return no_memory();
+    if (!p->lane) return fth_no_memory("a pipeline");
     how.budget /= p->n_lanes;
     if (how.budget > 0) how.budget -= p->bytes / p->n_lanes;
     if (spec->budget > 0 && how.budget <= 0) how.budget = 1;
@@ -133,7 +129,7 @@ fth_err fth_pipeline_new(fth_trainer *t, const fth_trainer_spec *spec, const fth
     const int32_t layers[2] = {fth_stack_layers(c, FTH_ENCODER), fth_stack_layers(c, FTH_DECODER)};
     fth_pipeline *p = calloc(1, sizeof *p);
     *out = p;
-    if (!p) return no_memory();
+    if (!p) return fth_no_memory("a pipeline");
     p->device = t->device;
     p->ranks = spec->ranks;
     p->groups = t->groups;
@@ -152,6 +148,20 @@ fth_err fth_pipeline_whole(fth_trainer *t, fth_program **out) {
     memcpy(how.capacity, t->pipeline->capacity, sizeof how.capacity);
     FTH_TRY(fth_update_graph(t->model, t->device, &t->recipe, NULL, NULL, &graph, &outputs));
     return fth_program_new(t->device, &graph, &how, out);
+}
+
+void fth_pipeline_describe(const fth_pipeline *p, char *text, size_t size) {
+    const fth_stages *s = &p->stages;
+    size_t at = 0;
+    text[0] = '\0';
+    for (int32_t k = 0; k < s->n && at < size; k++)
+        at += (size_t)snprintf(text + at, size - at, "%s%d to %d (%.0f %%)", k ? ", " : "",
+                               s->first[k] + 1, s->first[k + 1], 100 * s->cost[k]);
+    if (at >= size && size > 4) memcpy(text + size - 4, "...", 4);
+}
+
+double fth_pipeline_idle(int stages, int batches) {
+    return (double)(stages - 1) / (batches + stages - 1);
 }
 
 int64_t fth_pipeline_bytes(const fth_pipeline *p) {

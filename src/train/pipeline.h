@@ -33,6 +33,12 @@ fth_err fth_pipeline_sum(fth_trainer *t, const fth_batch *const *batches, int n,
 /* The newest sum as a whole to the gradients of rank 0. */
 fth_err fth_pipeline_gather(fth_trainer *t);
 
+/* Which layers each stage has, and its share of the work: "1 to 3 (48 %), 4 to 6 (52 %)". */
+void fth_pipeline_describe(const fth_pipeline *p, char *text, size_t size);
+/* Of an update of so many batches, the share of the time in which stages wait for the first batch
+ * to come in and the last one to leave. */
+double fth_pipeline_idle(int stages, int batches);
+
 /* Bytes on the device beside the trainer's program. */
 int64_t fth_pipeline_bytes(const fth_pipeline *p);
 

@@ -14,7 +14,7 @@ int32_t fth_predictor_outputs(const fth_predictor *p) {
 }
 
 static bool says_places(const fth_config *c) {
-    return c->arch == FTH_ENC && c->front == FTH_FRONT_IMAGE && c->head == FTH_HEAD_TOKEN_CLASS;
+    return c->arch == FTH_ENC && c->head == FTH_HEAD_TOKEN_CLASS;
 }
 
 bool fth_predictor_of_places(const fth_predictor *p) {
@@ -41,8 +41,8 @@ fth_err fth_predictor_init(fth_predictor *p, const fth_model *model, fth_device 
     *p = (fth_predictor){.model = model, .max_rows = max_rows};
     if (!answers(c))
         return fth_fail(FTH_USAGE,
-                        "an %s model with head %s: predict is for encoders with head class or "
-                        "regression, and of pictures token-class",
+                        "an %s model with head %s: predict is for encoders with head class, "
+                        "regression or token-class",
                         fth_arch_name(c->arch), fth_head_name(c->head));
     fth_graph graph;
     const fth_graph_spec what = {.logits = true};

@@ -1,5 +1,5 @@
 /* predict.h: what a trained encoder says of sentences and pictures: a class or a number of each, or
- * a class of every patch of a picture. */
+ * a class of every patch or token. */
 #ifndef FTH_TRAIN_PREDICT_H
 #define FTH_TRAIN_PREDICT_H
 
@@ -27,18 +27,18 @@ fth_err fth_predictor_init(fth_predictor *p, const fth_model *model, fth_device 
                            const fth_arenas *arenas, int32_t max_rows);
 void fth_predictor_fini(fth_predictor *p);
 
-/* Adds a sentence of n tokens, whose bos and eos are put around it; *full: there is no room, predict first.
- * One that is too long for the model is cut. */
+/* Adds a sentence of n tokens, whose bos and eos are put around it; *full: there is no room,
+ * predict first. One that is too long for the model is cut. */
 fth_err fth_predictor_add_text(fth_predictor *p, const int32_t *ids, int64_t n, bool *full);
 
 /* Adds a picture: its patches [patches, numbers of a patch]. */
 fth_err fth_predictor_add_patches(fth_predictor *p, const float *patches, bool *full);
 
-/* Whether patches are what something is said of. */
+/* Whether patches or tokens are what something is said of. */
 bool fth_predictor_of_places(const fth_predictor *p);
 
 /* What is said of the samples added: out [n, outputs], logits of classes or numbers; of places
- * [rows of the batch, outputs], a picture's class token before its patches. Then it is empty
+ * [rows of the batch, outputs], a class token or bos before them, an eos behind. Then it is empty
  * again. */
 fth_err fth_predictor_run(fth_predictor *p, double *out);
 

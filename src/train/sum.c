@@ -99,34 +99,53 @@ static void say(const fth_trainer *t, const fth_step *step, int i, int n) {
 }
 
 /* Each rank has the whole model and takes batches in turn. */
-static fth_err sum_in_turn(fth_trainer *t, const layout *l, const fth_batch *const *batches, int n,
+static fth_err sum_in_turn(fth_trainer *t, const layout *l, const fth_batches *batches,
                            fth_step *step) {
-    const int rank = fth_rank(ranks_of(t));
+    const int rank = fth_rank(ranks_of(t)), n = batches->n;
+    int64_t targets = 0;
     for (int i = 0; i < n; i++) {
         const int round = i / l->count;
+        const fth_batch *batch = NULL;
+        FTH_TRY(batches->next(batches->context, &batch));
+        targets += fth_batch_targets(batch, t->outputs.rows);
         if (i % l->count == rank) {
             const bool fresh = round == 0 || !t->own_first;
             say(t, step, i, n);
-            FTH_TRY(fth_trainer_batch(t, batches[i], step, fresh, l->loss + 2 * round));
+            FTH_TRY(fth_trainer_batch(t, batch, step, fresh, l->loss + 2 * round));
         }
         int64_t rows[FTH_N_EXTENTS];
-        fth_batch_rows(batches[i], rows);
+        fth_batch_rows(batch, rows);
         for (int e = 0; e < FTH_ROW_EXTENTS; e++) step->row_base[e] += rows[e];
         const bool full = i % l->count == l->count - 1 && !t->own_first;
         if (full || i == n - 1) FTH_TRY(add_round(t, l, t->own_first ? 0 : round, n));
     }
-    return FTH_OK;
+    if (targets == batches->targets) return FTH_OK;
+    return fth_fail(FTH_FAILED, "an update over %lld targets got %lld", (long long)batches->targets,
+                    (long long)targets);
 }
 
-fth_err fth_sum_batches(fth_trainer *t, const fth_batch *const *batches, int n, fth_step *step,
+/* Several of them are on their way at a time. */
+static fth_err sum_in_pipeline(fth_trainer *t, const layout *l, const fth_batches *batches,
+                               fth_step *step) {
+    fth_err err = FTH_OK;
+    if (!batches->kept) return fth_fail(FTH_FAILED, "batches of a pipeline must be kept");
+    const fth_batch **all = calloc((size_t)batches->n, sizeof *all);
+    if (!all) return fth_no_memory("an update");
+    for (int i = 0; i < batches->n && err == FTH_OK; i++)
+        err = batches->next(batches->context, &all[i]);
+    if (err == FTH_OK) err = fth_pipeline_sum(t, all, batches->n, step, l->loss);
+    free(all);
+    return err;
+}
+
+fth_err fth_sum_batches(fth_trainer *t, const fth_batches *batches, fth_step *step,
                         fth_update *out) {
     const layout l = layout_of(t);
+    const int n = batches->n;
     if (n > t->batches)
         return fth_fail(FTH_FAILED, "a trainer of %d batches got %d", t->batches, n);
-    if (t->pipeline)
-        FTH_TRY(fth_pipeline_sum(t, batches, n, step, l.loss));
-    else
-        FTH_TRY(sum_in_turn(t, &l, batches, n, step));
+    FTH_TRY(t->pipeline ? sum_in_pipeline(t, &l, batches, step)
+                        : sum_in_turn(t, &l, batches, step));
     FTH_TRY(add_losses(t, &l, n, step->loss_scale, out));
     return measure(t, &l, n, &out->gnorm);
 }

@@ -13,11 +13,11 @@
 fth_err fth_sum_init(fth_trainer *t, int64_t batches);
 
 /* Loss, norm and sum of the gradients; the step's rows go on. */
-fth_err fth_sum_batches(fth_trainer *t, const fth_batch *const *batches, int n, fth_step *step,
+fth_err fth_sum_batches(fth_trainer *t, const fth_batches *batches, fth_step *step,
                         fth_update *out);
 
-/* The trainer's part of it: loss and gradient of one batch in arenas.grad, alone (fresh) or added to
- * what is there; matrices that are early are updated. sums: of loss and nll. */
+/* The trainer's part of it: loss and gradient of one batch in arenas.grad, alone (fresh) or added
+ * to what is there; matrices that are early are updated. sums: of loss and nll. */
 fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step *step, bool fresh,
                           double sums[2]);
 

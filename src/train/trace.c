@@ -39,13 +39,9 @@ static float *add_tensor(trace *t, const char *name, int rank, const int64_t *sh
     return data;
 }
 
-static fth_err no_memory(const char *name) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the trace of %s", name);
-}
-
 static fth_err add_vector(trace *t, const char *name, const double *numbers, int64_t n) {
     float *out = add_tensor(t, name, 1, &n);
-    if (!out) return no_memory(name);
+    if (!out) return fth_fail(FTH_NO_MEMORY, "no memory for the trace of %s", name);
     for (int64_t i = 0; i < n; i++) out[i] = (float)numbers[i];
     return FTH_OK;
 }
@@ -61,7 +57,7 @@ static fth_err add_rows(trace *t, const char *name, const fth_padded *batch, con
     double *rows = malloc(sizeof *rows * (size_t)(n * width + 1));
     if (!out || !rows) {
         free(rows);
-        return no_memory(name);
+        return fth_fail(FTH_NO_MEMORY, "no memory for the trace of %s", name);
     }
     fth_err err = fth_program_read(program, v, rows);
     if (err == FTH_OK) fth_padded_spread(batch, extent, all, rows, n, width, out);
@@ -73,7 +69,7 @@ static fth_err add_rows(trace *t, const char *name, const fth_padded *batch, con
 static fth_err add_params(trace *t, const char *prefix, fth_trainer *tr, const void *arena) {
     const fth_params *params = &tr->model->params;
     float *flat = malloc(sizeof *flat * (size_t)params->size);
-    if (!flat) return no_memory(prefix);
+    if (!flat) return fth_fail(FTH_NO_MEMORY, "no memory for the trace of %s", prefix);
     fth_err err = fth_arena_get(tr->device, arena, params->size, flat);
     for (int32_t i = 0; i < params->n && err == FTH_OK; i++) {
         const fth_param *p = &params->param[i];
@@ -83,7 +79,7 @@ static fth_err add_params(trace *t, const char *prefix, fth_trainer *tr, const v
         const int rank = fth_param_file_shape(p, shape);
         float *out = add_tensor(t, name, rank, shape);
         if (!out)
-            err = no_memory(name);
+            err = fth_fail(FTH_NO_MEMORY, "no memory for the trace of %s", name);
         else
             memcpy(out, flat + p->offset, sizeof *out * (size_t)fth_param_size(p));
     }
@@ -125,7 +121,7 @@ static fth_err add_forward(trace *t, fth_trainer *tr, const fth_padded *batch,
 
 static fth_err add_steps(trace *t, fth_trainer *tr, const fth_batch *batch, int64_t steps) {
     double *numbers = malloc(sizeof *numbers * 4 * (size_t)steps);
-    if (!numbers) return no_memory("step");
+    if (!numbers) return fth_fail(FTH_NO_MEMORY, "no memory for the trace of %s", "step");
     fth_err err = FTH_OK;
     for (int64_t i = 0; i < steps && err == FTH_OK; i++) {
         fth_update u;

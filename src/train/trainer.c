@@ -298,41 +298,56 @@ fth_err fth_trainer_batch(fth_trainer *t, const fth_batch *batch, const fth_step
     return w ? w->ran(w->context, batch) : FTH_OK;
 }
 
-/* Loss and gradients; matrices that are updated inline. */
-static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batch *const *batches,
-                           int n_batches, fth_update *out) {
+static fth_err next_of_array(void *context, const fth_batch **out) {
+    const fth_batch *const **at = context;
+    *out = *(*at)++;
+    return FTH_OK;
+}
+
+fth_batches fth_batches_of(const fth_trainer *t, const fth_batch *const **at, int n) {
+    fth_batches b = {.n = n, .next = next_of_array, .context = at, .kept = true};
+    for (int i = 0; i < n; i++) b.targets += fth_batch_targets((*at)[i], t->outputs.rows);
+    return b;
+}
+
+static fth_err run_one(fth_trainer *t, const fth_batches *batches, const fth_step *step,
+                       fth_update *out) {
     const fth_stand_in *w = t->watcher;
-    *out = (fth_update){.lr = fth_schedule_lr(&t->recipe.schedule, update)};
-    for (int i = 0; i < n_batches; i++)
-        out->tokens += fth_batch_targets(batches[i], t->outputs.rows);
+    const fth_batch *batch = NULL;
+    double sums[2];
+    if (batches->n != 1) return fth_fail(FTH_FAILED, "a trainer of one batch got %d", batches->n);
+    FTH_TRY(batches->next(batches->context, &batch));
+    FTH_TRY(fth_trainer_batch(t, batch, step, true, sums));
+    out->loss = sums[0] * step->loss_scale;
+    out->nll = sums[1] * step->loss_scale;
+    return measure_gradient(t, w ? w->program : t->program, w ? w->outputs : &t->outputs,
+                            &out->gnorm);
+}
+
+/* Loss and gradients; matrices that are updated inline. */
+static fth_err run_batches(fth_trainer *t, int64_t update, const fth_batches *batches,
+                           fth_update *out) {
+    *out = (fth_update){.lr = fth_schedule_lr(&t->recipe.schedule, update),
+                        .tokens = batches->targets};
     fth_step step = step_of(t, update, out);
     out->alpha = step.slots[0];
-    t->summed = t->sum && (n_batches > 1 || t->exchange);
-    if (t->summed) {
-        FTH_TRY(fth_sum_batches(t, batches, n_batches, &step, out));
-    } else {
-        double sums[2];
-        if (n_batches != 1) return fth_fail(FTH_FAILED, "a trainer of one batch got %d", n_batches);
-        FTH_TRY(fth_trainer_batch(t, batches[0], &step, true, sums));
-        out->loss = sums[0] * step.loss_scale;
-        out->nll = sums[1] * step.loss_scale;
-        FTH_TRY(measure_gradient(t, w ? w->program : t->program, w ? w->outputs : &t->outputs,
-                                 &out->gnorm));
-    }
+    t->summed = t->sum && (batches->n > 1 || t->exchange);
+    FTH_TRY(t->summed ? fth_sum_batches(t, batches, &step, out) : run_one(t, batches, &step, out));
     out->finite = isfinite(out->loss) && isfinite(out->gnorm);
     return FTH_OK;
 }
 
 fth_err fth_trainer_gradients(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                               int n_batches, fth_update *out) {
+    const fth_batches all = fth_batches_of(t, &batches, n_batches);
     if (t->updates_inline)
         return fth_fail(
             FTH_FAILED,
             "a trainer that updates matrices in its backward has no gradients to look at");
-    FTH_TRY(run_batches(t, update, batches, n_batches, out));
+    FTH_TRY(run_batches(t, update, &all, out));
     if (!t->summed || t->exchange) return FTH_OK;
-    const fth_addends all = {.data = t->sum, .many = 1, .fresh = true};
-    return t->device->backend->add_up(t->device, t->arenas.grad, &all, t->arenas.n);
+    const fth_addends sum = {.data = t->sum, .many = 1, .fresh = true};
+    return t->device->backend->add_up(t->device, t->arenas.grad, &sum, t->arenas.n);
 }
 
 fth_adam fth_trainer_adam(const fth_trainer *t, int64_t update, const fth_update *u) {
@@ -380,12 +395,18 @@ static fth_err apply(fth_trainer *t, int64_t update, const fth_update *u) {
     return spread_weights(t, update);
 }
 
-fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
-                           int n_batches, fth_update *out) {
-    if (t->updates_inline && n_batches != 1)
+fth_err fth_trainer_update_from(fth_trainer *t, int64_t update, const fth_batches *batches,
+                                fth_update *out) {
+    if (t->updates_inline && batches->n != 1)
         return fth_fail(FTH_FAILED,
                         "a trainer that updates matrices in its backward takes 1 batch, not %d",
-                        n_batches);
-    FTH_TRY(run_batches(t, update, batches, n_batches, out));
+                        batches->n);
+    FTH_TRY(run_batches(t, update, batches, out));
     return out->finite ? apply(t, update, out) : FTH_OK;
+}
+
+fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
+                           int n_batches, fth_update *out) {
+    const fth_batches all = fth_batches_of(t, &batches, n_batches);
+    return fth_trainer_update_from(t, update, &all, out);
 }

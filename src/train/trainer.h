@@ -107,16 +107,29 @@ typedef struct fth_update {
     double gnorm;     /* before clipping */
     double lr, alpha;
     int64_t tokens; /* target tokens */
-    bool
-        finite; /* false: nothing was applied, but for matrices that were updated inline and finite */
+    bool finite;    /* false: nothing was applied, but for finite updates inside of the program */
 } fth_update;
 
 /* Rows of an extent that carry loss. */
 int64_t fth_batch_targets(const fth_batch *batch, fth_extent rows);
 
+/* The micro-batches of an update, one after the other: they need not all be in memory. */
+typedef struct fth_batches {
+    int n;
+    int64_t targets; /* rows of all of them that carry loss, by which the loss is divided */
+    fth_err (*next)(void *context, const fth_batch **out); /* good until it is called again */
+    void *context;
+    bool kept; /* all of them stay good until the update has been made */
+} fth_batches;
+
+/* Those of an array; *at is where it begins, and moves on. */
+fth_batches fth_batches_of(const fth_trainer *t, const fth_batch *const **at, int n);
+
 /* Update number `update` (from 1) over one or more micro-batches, each of which every rank has. The
  * gradient is the sum of theirs, each made by itself, in their order: the same whoever makes them.
  * A loss that is not finite applies nothing. */
+fth_err fth_trainer_update_from(fth_trainer *t, int64_t update, const fth_batches *batches,
+                                fth_update *out);
 fth_err fth_trainer_update(fth_trainer *t, int64_t update, const fth_batch *const *batches,
                            int n_batches, fth_update *out);
 

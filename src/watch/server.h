@@ -39,7 +39,8 @@ fth_err fth_server_publish(fth_server *s, const char *page, size_t page_size, co
                            size_t data_size);
 
 /* Of a server by hand: serves a connected socket from now on, and closes it in the end; what can be
- * done now without waiting is done by fth_server_run, which gives the number of open connections. */
+ * done now without waiting is done by fth_server_run, which gives the number of open
+ * connections. */
 fth_err fth_server_take(fth_server *s, int fd);
 int fth_server_run(fth_server *s);
 

@@ -5,6 +5,7 @@ exchange.py batch MODEL B.safetensors [WORDS]   made-up sentences for fathom tra
 exchange.py fresh MODEL B.safetensors           the same, after moving every parameter of the model
 exchange.py logits FOLDER MODEL B T ...         the largest difference between their logits and trace's
 exchange.py onnx FOLDER MODEL B T ...           the same of model.onnx
+exchange.py golden FOLDER                       small models of transformers for test_exchange.c
 exchange.py translate FOLDER LINES BEAM         translations by CTranslate2, a line each
 exchange.py random                              random models of transformers, theirs-KIND
 """
@@ -132,6 +133,34 @@ def one_onnx(folder, model, batch_file, trace):
     names = {"src": "src", "tgt_in": "tgt"}
     inputs = {names[k]: v.astype("int64") for k, v in tensors.items() if k in names}
     difference(folder, session.run(["logits"], inputs)[0], load_file(trace)["logits"], tensors, c)
+
+
+def golden(folder):
+    """Models of transformers with weights that bf16 holds, a batch and their logits, for test_exchange.c."""
+    import numpy as np
+    import torch
+    import transformers
+    from safetensors.numpy import save_file
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(2)
+    for kind, (config, model, sizes) in KINDS.items():
+        made = getattr(transformers, model)(getattr(transformers, config + "Config")(**sizes)).eval()
+        for name, p in made.named_parameters():
+            if p.requires_grad and not (kind == "fsmt" and "embed_positions" in name):  # made, not stored
+                p.data = (p.data + torch.randn_like(p) * 0.1).bfloat16().float()
+        random = np.random.default_rng(5)
+        tensors = {name: random.integers(4, 60, (3, 7)).astype(np.int32) for name in ("src", "tgt_in")}
+        logits = run(made, {k: v for k, v in tensors.items() if k == "tgt_in" or "decoder_layers" in sizes}, 1)
+        tensors["tgt_out"] = tensors["tgt_in"]
+        if kind.startswith("bert"):
+            tensors = {"src": tensors["tgt_in"], "src_out": tensors["tgt_in"], "label": np.zeros(3, np.int32)}
+            tensors.pop("label" if kind == "bert" else "src_out")
+        elif "decoder_layers" not in sizes:
+            tensors.pop("src")
+        place = os.path.join(folder, kind)
+        made.bfloat16().save_pretrained(place)
+        save_file(tensors, os.path.join(place, "batch"))
+        save_file({"logits": logits}, os.path.join(place, "logits"))
 
 
 def translate(folder, lines, beam):

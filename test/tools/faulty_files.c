@@ -4,7 +4,8 @@
  *   kill    the process dies before it
  *   enospc  it fails, as on a full disk
  *   eio     it fails, as on a broken disk
- *   short   a write puts down half of its bytes, and the next one fails as on a full disk; others are not touched
+ *   short   a write puts down half of its bytes, and the next one fails as on a full disk; others
+ *           are not touched
  *
  * FAULT_COUNT names a file that gets the number of operations when the program ends. Standard
  * files, pipes and devices are not counted, nor is what programs do that it starts. */

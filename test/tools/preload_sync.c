@@ -1,6 +1,7 @@
 /* preload_sync.c: for LD_PRELOAD. Watches that nothing is renamed before it is on the disk: a file,
  * and every file and folder in a folder, must have been synced after it was last written; and the
- * folder that has the new name must be synced afterwards. FATHOM_SYNC_LOG=FILE gets a line for each
+ * folder that has the new name must be synced afterwards; before a checkpoint has its name, what the
+ * run has logged must be on the disk too. FATHOM_SYNC_LOG=FILE gets a line for each
  * rename, "ok PATH" or "bad: WHY PATH". */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -146,10 +147,20 @@ static void note_name(const char *path) {
     snprintf(named[at], sizeof named[at], "%.255s", path);
 }
 
+/* The log of the run that a checkpoint belongs to is there and not synced. */
+static bool log_is_behind(const char *checkpoint, char *what, size_t size) {
+    struct stat st;
+    const char *folder = strstr(checkpoint, "/checkpoints/step-");
+    if (!folder) return false;
+    snprintf(what, size, "%.*s/log.jsonl", (int)(folder - checkpoint), checkpoint);
+    return stat(what, &st) == 0 && find(&synced, &st) == synced.n;
+}
+
 static int renamed(const char *from, const char *to, unsigned flags) {
     char what[PATH_MAX] = "";
     pthread_mutex_lock(&lock);
-    const bool bad = unsynced(from, what, sizeof what);
+    const bool bad =
+        unsynced(from, what, sizeof what) || log_is_behind(to, what, sizeof what);
     const int result = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
     if (result == 0 && bad) say("bad: renamed before it was synced: %s, for %s\n", what, to);
     if (result == 0 && !bad) say("ok %s\n", to);

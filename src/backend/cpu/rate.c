@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/cpu/tile/packed.h"
+#include "base/clock.h"
 #include "base/philox.h"
 
 enum { X = 1, W, B, Y, DY, DX, DW, DB, N_VALUES };
@@ -115,9 +115,7 @@ static void free_product(product *p) {
 /* Seconds; with one thread those that it had a core, so that other work on the machine does not
  * matter. */
 static double now(const product *p) {
-    struct timespec t;
-    clock_gettime(p->dev->threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return fth_seconds(p->dev->threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC);
 }
 
 /* One try of a product, as many runs as take long enough to be timed; keeps the best rate. */

@@ -1,6 +1,7 @@
-/* band.cu: words by bands of their numbers: rows of a band's table, a thread for each number; their gradient, a
- * block for every sorted row that is the first of its word, so that equal words do not collide; and the
- * log-probabilities of all words, a block for a row, which reads the products three times. */
+/* band.cu: words by bands of their numbers: rows of a band's table, a thread for each number; their
+ * gradient, a block for every sorted row that is the first of its word, so that equal words do not
+ * collide; and the log-probabilities of all words, a block for a row, which reads the products
+ * three times. */
 #include "backend/cuda/random.cuh"
 
 namespace {

@@ -1,6 +1,6 @@
-/* band.c: words by bands of their numbers. band: y = E[word - first] where the word is in the band, else 0, and
- * its gradient. log_words: log-probabilities of all words from the products of a head, whose last entries are
- * the bands behind it, and of these bands. */
+/* band.c: words by bands of their numbers. band: y = E[word - first] where the word is in the band,
+ * else 0, and its gradient. log_words: log-probabilities of all words from the products of a head,
+ * whose last entries are the bands behind it, and of these bands. */
 #include "backend/ref/ref.h"
 
 #include <math.h>

@@ -15,10 +15,6 @@ static const fth_tensor *weights_of(const fth_exec *ex, const fth_op *op) {
     return ex->graph->value[w].storage == FTH_IN_PARAM ? &ex->tensor[w] : NULL;
 }
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for packed weights");
-}
-
 static fth_err take_memory(fth_exec *ex, fth_cpu_packed *q, int64_t bytes) {
     FTH_TRY(fth_cpu_alloc(ex->device, bytes, &q->data));
     ex->own_bytes = bytes;
@@ -71,7 +67,7 @@ static int64_t find_maps(const fth_exec *ex, fth_cpu_packed *q, int64_t *widest)
 static fth_err pack_maps(fth_exec *ex, fth_cpu_packed *q, int64_t widest, bool *well) {
     fth_cpu *cpu = (fth_cpu *)ex->device;
     float *rows = malloc(sizeof *rows * (size_t)(widest * ex->device->threads + 1));
-    if (!rows) return no_memory();
+    if (!rows) return fth_no_memory("packed weights");
     atomic_bool fails = false;
     char *at = q->data;
     for (fth_val v = 1; v < ex->graph->n_values && !fails; v++) {
@@ -103,7 +99,7 @@ static void join_maps(const fth_exec *ex, fth_cpu_packed *q) {
 static fth_err quantize(fth_exec *ex, const fth_int8_path *path, bool *well) {
     fth_cpu_packed *q = ex->own = calloc(1, sizeof *q);
     if (q) q->map = calloc((size_t)ex->graph->n_values, sizeof *q->map);
-    if (!q || !q->map) return no_memory();
+    if (!q || !q->map) return fth_no_memory("packed weights");
     q->path = path;
     int64_t widest = 0;
     const int64_t bytes = find_maps(ex, q, &widest);
@@ -196,7 +192,7 @@ static fth_err pack_map(fth_cpu *cpu, const shape *s, const fth_tensor *w, void 
         p.from.dtype = cpu->base.real;
         p.from.data = malloc((size_t)(w->rows * w->width) * fth_dtype_size(p.from.dtype));
         p.parameters = w->data;
-        if (!p.from.data) return no_memory();
+        if (!p.from.data) return fth_no_memory("packed weights");
     }
     fth_pool_run(cpu->pool, panels_part, &p);
     if (p.parameters) free(p.from.data);
@@ -209,7 +205,7 @@ static fth_err pack_panels(fth_exec *ex) {
     const fth_graph *g = ex->graph;
     fth_cpu_packed *q = ex->own = calloc(1, sizeof *q);
     if (q) q->panels = calloc((size_t)g->n_values, sizeof *q->panels);
-    if (!q || !q->panels) return no_memory();
+    if (!q || !q->panels) return fth_no_memory("packed weights");
     q->unit = cpu->pairs;
     const shape shape_ = {cpu->table, q->unit};
     const int64_t bytes = all_panels_bytes(ex, &shape_, q);

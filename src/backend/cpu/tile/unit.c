@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/cpu/tile/amx.h"
 #include "backend/cpu/pool.h"
+#include "base/clock.h"
 
 #ifdef FTH_CPU_X86
 #include <cpuid.h>
@@ -200,17 +200,11 @@ typedef struct timing {
     volatile float sink;         /* so that the loops are not left out */
 } timing;
 
-static double now(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void loop_part(const fth_team *team, void *context) {
     timing *t = context;
-    const double start = now(CLOCK_THREAD_CPUTIME_ID);
+    const double start = fth_seconds(CLOCK_THREAD_CPUTIME_ID);
     const float sum = t->loop(t->rounds);
-    t->seconds[team->thread] = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    t->seconds[team->thread] = fth_seconds(CLOCK_THREAD_CPUTIME_ID) - start;
     if (team->thread == 0) t->sink = sum;
 }
 
@@ -251,9 +245,9 @@ bool fth_cpu_unit_outruns(fth_cpu_unit unit, fth_cpu_unit other) {
     volatile float sink;                    /* so that the loops are not left out */
     for (int i = 0; i < 2 * TRIES; i++) {   /* in turn: what disturbs one disturbs the other */
         const struct unit *u = &units[both[i % 2]];
-        const double start = now(CLOCK_MONOTONIC);
+        const double start = fth_now();
         sink = u->loop(ROUNDS);
-        const double seconds = (now(CLOCK_MONOTONIC) - start) / (double)u->operations;
+        const double seconds = (fth_now() - start) / (double)u->operations;
         if (seconds < least[i % 2]) least[i % 2] = seconds;
     }
     (void)sink;

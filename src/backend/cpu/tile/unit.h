@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 typedef enum fth_cpu_unit {
-    FTH_UNIT_PLAIN, /* multiply and add, four floats a vector or whatever the compiler makes of it */
-    FTH_UNIT_AVX2,  /* fused multiply-add of 8 floats */
+    FTH_UNIT_PLAIN,    /* multiply and add, with the vectors that the compiler chooses */
+    FTH_UNIT_AVX2,     /* fused multiply-add of 8 floats */
     FTH_UNIT_AVX512,   /* of 16 floats */
     FTH_UNIT_AVX_VNNI, /* 32 products of bytes, summed by fours */
     FTH_UNIT_VNNI,     /* 64 products of bytes, summed by fours */
