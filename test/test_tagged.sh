@@ -39,6 +39,12 @@ expect 0 "$fathom" prepare --train-tagged columns.tagged --tokenizer data/tokeni
 expect 0 "$fathom" data show columns --as labels --count 100
 cmp out valid.ref || fail "columns between word and tag change the tags"
 
+# byte-level BPE has no mark on the first word of a line
+expect 0 "$fathom" prepare --train-tagged train.tagged --valid-tagged valid.tagged --model-type byte-bpe --vocab-size 280 \
+    --out bytes
+expect 0 "$fathom" data show bytes --split valid --as labels
+cmp out valid.ref || fail "byte-level BPE changes the tags"
+
 small="--arch enc --method deepnorm --encoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2 --quiet --max-tokens 256
     --lr 0.01 --warmup-updates 5 --validate-interval-updates 30 --save-interval-updates 30 --threads 1"
 expect 0 "$fathom" train data --save-dir run $small --max-update 60
@@ -46,6 +52,10 @@ expect 0 "$fathom" train data --save-dir run-2 $small --max-update 30
 expect 0 "$fathom" train data --save-dir run-2 $small --max-update 60
 cmp run/checkpoints/last/model.safetensors run-2/checkpoints/last/model.safetensors ||
     fail "stopped and continued, it ends with other weights"
+expect 0 "$fathom" train bytes --save-dir run-bytes $small --max-update 2
+expect 0 "$fathom" predict run-bytes --input valid.text
+awk '{ print NF }' out >counts
+awk '{ print NF }' valid.ref | cmp - counts || fail "byte-level BPE: not a tag for each word"
 nll=$(grep '"type":"valid","update":60,' run/log.jsonl | sed 's/.*"nll_loss":\([^,]*\),.*/\1/')
 awk -v a="$nll" 'BEGIN { exit !(a < 0.1) }' || fail "tags that follow from two words are not learned: $nll"
 expect 0 "$fathom" evaluate run/checkpoints/last data --max-tokens 256

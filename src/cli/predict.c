@@ -157,7 +157,7 @@ static void say_tags(const work *w, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         bool first = true;
         for (int32_t r = p->offsets[i] + 1; r < p->offsets[i + 1] - 1; r++) {
-            if (!w->word_start[p->ids[r]]) continue;
+            if (r > p->offsets[i] + 1 && !w->word_start[p->ids[r]]) continue;
             printf(first ? "%s" : " %s", class_of_row(w, r, room));
             first = false;
         }

@@ -309,7 +309,7 @@ static fth_err write_tags(sink *k, const block *b, const entry *e, size_t whole)
     FTH_TRY(fth_ids_reserve(&k->classes, e->n[0] + 1));
     for (size_t i = 0; i < e->n[0]; i++) {
         int32_t class = -1;
-        if (k->word_start[ids[i]]) {
+        if (i == 0 || k->word_start[ids[i]]) { /* byte-level BPE has no mark on a line's first */
             tag = fth_tagged_tag(&tags, &length);
             if (length == 0) return other_words(e);
             FTH_TRY(find_class(k, e, tag, length, &class));
