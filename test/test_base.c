@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/median.h"
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -430,8 +431,17 @@ static void shown_numbers(void **state) {
     assert_string_equal(fth_shown_number(-0.125).text, "-0.125");
 }
 
+static void medians(void **state) {
+    (void)state;
+    double odd[] = {5, -1, 3}, even[] = {8, 1, 2, 4}, one[] = {7};
+    assert_true(fth_median(odd, 3) == 3);
+    assert_true(fth_median(even, 4) == 3);
+    assert_true(fth_median(one, 1) == 7);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(medians),
         cmocka_unit_test(error_messages),
         cmocka_unit_test(strings_grow),
         cmocka_unit_test(arenas_hand_out_zeroed_aligned_memory),

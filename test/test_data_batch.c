@@ -2,12 +2,15 @@
 /* Batches: every sentence once an epoch, full, the same for the same seed, and resumed exactly. */
 #include "test_files.h"
 
+#include <math.h>
+
 #include <time.h>
 
 #include "base/hash.h"
 #include "base/philox.h"
 #include "data/batcher.h"
 #include "data/pack.h"
+#include "data/image_facts.h"
 #include "data/prefetch.h"
 #include "data/shuffle.h"
 
@@ -515,6 +518,17 @@ static void shuffled_blocks(void **state) {
     fth_dataset_free(d);
 }
 
+static void pictures_are_normalised(void **state) {
+    (void)state;
+    const fth_image_facts f = {
+        .height = 1, .width = 2, .channels = 2, .mean = {100, 10}, .deviation = {50, 4}};
+    const uint8_t from[] = {200, 75, 10, 18};
+    static const float wanted[] = {2, -0.5f, 0, 2};
+    float to[4];
+    fth_image_normalise(&f, from, to);
+    for (int i = 0; i < 4; i++) assert_true(fabsf(to[i] - wanted[i]) < 1e-6f);
+}
+
 static double seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -714,6 +728,7 @@ int main(void) {
         TEST(blocks_of_text),
         TEST(shuffled_blocks),
         TEST(prefetched_batches_are_the_same),
+        TEST(pictures_are_normalised),
         TEST(counted_batches_come_all_the_same),
         TEST(prefetching_ends_and_fails),
         TEST(damaged_data_is_an_error),

@@ -46,7 +46,7 @@ commands() {
         -e 's/--vocab-size [0-9]*/--vocab-size 90/' \
         -e "s/^fathom train .*/& --encoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2 --max-update 4 --warmup-updates 1 \
 --validate-interval-updates 2 --save-interval-updates 2 --threads 1 --quiet/" \
-        -e 's/^fathom corpus .*/& --sentences 24 --valid 6 --test 3/'
+        -e 's/^fathom corpus .*/& --valid 6 --test 3/; s/--sentences [0-9]*/--sentences 24/'
 }
 
 for recipe in "$here"/../recipes/tasks/*.yaml; do

@@ -1,6 +1,5 @@
 /* generate.c: fathom generate MODEL...: translates, summarises, continues. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,17 +7,15 @@
 
 #include "backend/device/device.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/option_uses.h"
 #include "base/writer.h"
 #include "cli/device_options.h"
 #include "cli/generate_input.h"
+#include "cli/generate_output.h"
 #include "cli/generate_recordings.h"
 #include "cli/language_tags.h"
 #include "cli/model_path.h"
 #include "cli/verb.h"
-#include "decode/align.h"
-#include "decode/generator.h"
 #include "train/weights.h"
 
 #define GENERATE_OPTIONS(X)                                                                        \
@@ -79,148 +76,12 @@ typedef struct work {
     fth_device *device;
     fth_tokenizer *src, *tgt; /* src may be tgt */
     fth_generator *generator;
-    fth_aligner *aligner; /* NULL: not asked for */
-    fth_ids tags;         /* before each source; empty: none */
-    fth_str text;         /* of one hypothesis */
-    FILE *out;
+    fth_printer printer;
+    fth_ids tags; /* before each source; empty: none */
     fth_log log;
     int threads;
     int64_t skipped; /* lines that are not UTF-8, recordings that cannot be read */
 } work;
-
-/* ---- output ---- */
-
-static fth_err detokenize(work *w, const fth_hypothesis *h) {
-    fth_str_clear(&w->text);
-    int32_t n = h->n;
-    if (n && h->tokens[n - 1] == w->model[0].config.eos) n--;
-    FTH_TRY(fth_tokenizer_decode(w->tgt, h->tokens, (size_t)n, &w->text));
-    for (size_t i = 0; i < w->text.length; i++) /* an answer is one line */
-        if (w->text.text[i] == '\n' || w->text.text[i] == '\r') w->text.text[i] = ' ';
-    return fth_str_add(&w->text, "", 0);
-}
-
-static void print_pieces(FILE *out, const fth_tokenizer *t, const int32_t *ids, int32_t n) {
-    for (int32_t i = 0; i < n; i++)
-        fprintf(out, "%s%s", i ? " " : "", fth_tokenizer_piece(t, ids[i]));
-}
-
-/* The source token of each token of an output, end symbols of both left out. */
-static int32_t looked_at(const float *row, int32_t n_source) {
-    int32_t best = 0;
-    for (int32_t s = 1; s < n_source - 1; s++)
-        if (row[s] > row[best]) best = s;
-    return best;
-}
-
-static fth_err align(work *w, const fth_output *out, const fth_hypothesis *h,
-                     const float **weights) {
-    return fth_aligner_run(w->aligner, out->source, out->n_source, w->model[0].config.bos,
-                           h->tokens, h->n, weights);
-}
-
-static bool is_hard(const work *w) {
-    return strcmp(w->o->print_alignment, "hard") == 0;
-}
-
-/* Tokens of an output without its end symbol. */
-static int32_t shown_tokens(const work *w, const fth_hypothesis *h) {
-    return h->n && h->tokens[h->n - 1] == w->model[0].config.eos ? h->n - 1 : h->n;
-}
-
-/* "0-0 2-1": source-output, as fairseq prints them; soft: the shares of a token with commas. */
-static fth_err print_alignment(work *w, const fth_output *out, const fth_hypothesis *h) {
-    const float *weights = NULL;
-    if (!w->aligner) return FTH_OK;
-    FTH_TRY(align(w, out, h, &weights));
-    fprintf(w->out, "A-%lld\t", (long long)out->input->number);
-    const int32_t n = is_hard(w) ? shown_tokens(w, h) : h->n;
-    for (int32_t t = 0; t < n; t++) {
-        const float *row = weights + (size_t)t * (size_t)out->n_source;
-        fputs(t ? " " : "", w->out);
-        if (is_hard(w)) fprintf(w->out, "%d-%d", looked_at(row, out->n_source), t);
-        for (int32_t s = 0; s < out->n_source && !is_hard(w); s++)
-            fprintf(w->out, "%s%.6g", s ? "," : "", (double)row[s]);
-    }
-    fputc('\n', w->out);
-    return FTH_OK;
-}
-
-/* The same for JSON: a list of [source, output], or of the shares of each token. */
-static fth_err alignment_json(work *w, const fth_output *out, const fth_hypothesis *h,
-                              json_t **list) {
-    const float *weights = NULL;
-    FTH_TRY(align(w, out, h, &weights));
-    *list = json_array();
-    const int32_t n = is_hard(w) ? shown_tokens(w, h) : h->n;
-    for (int32_t t = 0; t < n; t++) {
-        const float *row = weights + (size_t)t * (size_t)out->n_source;
-        json_t *one =
-            is_hard(w) ? json_pack("[i, i]", looked_at(row, out->n_source), t) : json_array();
-        for (int32_t s = 0; s < out->n_source && !is_hard(w); s++)
-            json_array_append_new(one, fth_json_number((double)row[s]));
-        json_array_append_new(*list, one);
-    }
-    return FTH_OK;
-}
-
-/* fairseq's lines: scores in log2. */
-static fth_err print_fairseq(work *w, const fth_output *out) {
-    long long id = (long long)out->input->number;
-    fprintf(w->out, "S-%lld\t%s\n", id, out->input->text);
-    for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
-        const fth_hypothesis *h = &out->found[k];
-        int32_t shown = shown_tokens(w, h);
-        fprintf(w->out, "H-%lld\t%.9g\t", id, h->score / log(2));
-        print_pieces(w->out, w->tgt, h->tokens, shown);
-        FTH_TRY(detokenize(w, h));
-        fprintf(w->out, "\nD-%lld\t%.9g\t%s\nP-%lld\t", id, h->score / log(2), w->text.text, id);
-        for (int32_t i = 0; i < h->n; i++)
-            fprintf(w->out, "%s%.4f", i ? " " : "", h->logp[i] / log(2));
-        fputc('\n', w->out);
-        FTH_TRY(print_alignment(w, out, h));
-    }
-    return FTH_OK;
-}
-
-static fth_err print_jsonl(work *w, const fth_output *out) {
-    json_t *list = json_array();
-    for (int32_t k = 0; k < out->n_found && k < w->o->nbest; k++) {
-        const fth_hypothesis *h = &out->found[k];
-        FTH_TRY(detokenize(w, h));
-        json_t *scores = json_array();
-        for (int32_t i = 0; i < h->n; i++)
-            json_array_append_new(scores, fth_json_number(h->logp[i]));
-        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "text", w->text.text, "score",
-                                              fth_json_number(h->score), "token_logp", scores));
-        if (w->aligner) {
-            json_t *alignment = NULL;
-            FTH_TRY(alignment_json(w, out, h, &alignment));
-            json_object_set_new(json_array_get(list, json_array_size(list) - 1), "alignment",
-                                alignment);
-        }
-    }
-    json_t *line = json_pack("{s:I, s:s, s:o}", "id", (json_int_t)out->input->number, "source",
-                             out->input->text, "hypotheses", list);
-    fth_str text = {0};
-    fth_err err = line ? fth_json_write(line, 0, &text) : fth_fail(FTH_NO_MEMORY, "no memory");
-    if (err == FTH_OK) fprintf(w->out, "%s\n", text.text);
-    fth_str_fini(&text);
-    json_decref(line);
-    return err;
-}
-
-static fth_err print_output(void *context, const fth_output *out) {
-    work *w = context;
-    if (strcmp(w->o->format, "fairseq") == 0) return print_fairseq(w, out);
-    if (strcmp(w->o->format, "jsonl") == 0) return print_jsonl(w, out);
-    /* as many for each line of input: so they are told apart */
-    for (int32_t k = 0; k < w->o->nbest; k++) {
-        if (k < out->n_found) FTH_TRY(detokenize(w, &out->found[k]));
-        fprintf(w->out, "%s\n", k < out->n_found ? w->text.text : "");
-    }
-    return FTH_OK;
-}
 
 /* ---- input ---- */
 
@@ -230,8 +91,8 @@ static fth_err generate_all(work *w, fth_generate_input *in) {
         FTH_TRY(fth_generate_input_next(in, most, &w->log));
         if (in->n == 0) return FTH_OK;
         for (int64_t i = 0; i < in->n; i++) in->lines[i].tags = &w->tags;
-        FTH_TRY(fth_generate(w->generator, in->lines, in->n, print_output, w));
-        if (fflush(w->out) != 0)
+        FTH_TRY(fth_generate(w->generator, in->lines, in->n, fth_print_output, &w->printer));
+        if (fflush(w->printer.out) != 0)
             return fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
     }
 }
@@ -272,8 +133,8 @@ static fth_err run_recordings(work *w) {
     FTH_TRY(fth_recordings_new(&spec, &in));
     fth_err err;
     while ((err = fth_recordings_next(in, &lines, &n)) == FTH_OK && n > 0) {
-        FTH_TRY_OR(err, fth_generate(w->generator, lines, n, print_output, w), end);
-        if (fflush(w->out) != 0) {
+        FTH_TRY_OR(err, fth_generate(w->generator, lines, n, fth_print_output, &w->printer), end);
+        if (fflush(w->printer.out) != 0) {
             err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
             break;
         }
@@ -290,15 +151,16 @@ static fth_err run_input(work *w) {
 
 /* A file appears whole or not at all; a device or a pipe is written to as it is. */
 static fth_err run_to_output(work *w) {
-    w->out = stdout;
+    w->printer.out = stdout;
     if (strcmp(w->o->output, "-") == 0) return run_input(w);
     fth_writer file = {0};
     fth_err err = fth_writer_open(&file, w->o->output);
-    w->out = err == FTH_OK ? fdopen(dup(file.fd), "w") : NULL;
-    if (err == FTH_OK && !w->out)
+    FILE *out = err == FTH_OK ? fdopen(dup(file.fd), "w") : NULL;
+    w->printer.out = out;
+    if (err == FTH_OK && !out)
         err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
     if (err == FTH_OK) err = run_input(w);
-    if (w->out && fclose(w->out) != 0 && err == FTH_OK)
+    if (out && fclose(out) != 0 && err == FTH_OK)
         err = fth_fail(FTH_IO, "%s: cannot write: %s", w->o->output, strerror(errno));
     if (err == FTH_OK) err = fth_writer_commit(&file);
     fth_writer_fini(&file);
@@ -440,8 +302,14 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
         models[i] = (fth_generator_model){parsed->positionals[i], &w->model[i], &w->arenas[i]};
     fth_generator_spec spec = spec_of(w);
     FTH_TRY(fth_generator_new(models, w->n_models, w->device, &spec, &w->generator));
+    w->printer = (fth_printer){.format = w->o->format,
+                               .nbest = w->o->nbest,
+                               .tgt = w->tgt,
+                               .bos = w->model[0].config.bos,
+                               .eos = w->model[0].config.eos,
+                               .hard = strcmp(w->o->print_alignment, "hard") == 0};
     if (w->o->print_alignment[0])
-        FTH_TRY(fth_aligner_new(&w->model[0], w->device, &w->arenas[0], &w->aligner));
+        FTH_TRY(fth_aligner_new(&w->model[0], w->device, &w->arenas[0], &w->printer.aligner));
     FTH_TRY(run_to_output(w));
     fth_generator_totals t = fth_generator_so_far(w->generator);
     if (!w->o->quiet)
@@ -464,7 +332,7 @@ static fth_err run(work *w, const fth_parsed *parsed, const fth_device_options *
 }
 
 static void work_fini(work *w) {
-    fth_aligner_free(w->aligner);
+    fth_printer_fini(&w->printer);
     fth_generator_free(w->generator);
     for (int i = 0; i < w->n_models; i++) {
         fth_arenas_free(w->device, &w->arenas[i]);
@@ -474,7 +342,6 @@ static void work_fini(work *w) {
     if (w->src != w->tgt) fth_tokenizer_free(w->src);
     fth_tokenizer_free(w->tgt);
     fth_ids_fini(&w->tags);
-    fth_str_fini(&w->text);
 }
 
 fth_err fth_verb_generate(int argc, char **argv) {

@@ -363,7 +363,9 @@ double fth_batcher_fill(const fth_batcher *b) {
 }
 
 int64_t fth_batcher_expected(const fth_batcher *b) {
-    return most(1, (epoch_rows(b) + b->options.max_tokens - 1) / b->options.max_tokens);
+    const bool bos = b->items.spec.encoder && !b->items.stream; /* of every sentence */
+    const int64_t rows = epoch_rows(b) + (bos ? b->items.data->sentences : 0);
+    return most(1, (rows + b->options.max_tokens - 1) / b->options.max_tokens);
 }
 
 fth_err fth_packed_init(fth_packed *p, int32_t max_tokens) {

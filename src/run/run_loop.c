@@ -162,10 +162,18 @@ static bool is_unvalidated(const fth_running *r) {
            is_due(r->state.update, r->spec->validate_interval);
 }
 
+/* What the bar counts to: where a number of epochs is the limit, the updates that they have, about. */
+static int64_t expected_updates(const fth_running *r) {
+    const fth_run_spec *s = r->spec;
+    const int64_t epoch = fth_batcher_expected(r->batcher) / s->update_freq;
+    if (s->max_epoch <= 0 || epoch >= s->max_update / s->max_epoch) return s->max_update;
+    return epoch > 0 ? epoch * s->max_epoch : s->max_epoch;
+}
+
 fth_err fth_running_loop(fth_running *r, int *signal) {
     fth_progress bar;
     char extra[80];
-    const int64_t update = r->state.update, most = r->spec->max_update;
+    const int64_t update = r->state.update, most = expected_updates(r);
     fth_progress_init(&bar, r->log, fth_real_clock(), "train", "updates", update,
                       update > most ? update : most);
     r->since = fth_now();
