@@ -65,6 +65,9 @@ fth_err fth_format_find(const char *name, const fth_format **out);
 /* The same model as the format wants it: folded, with one eps, with a table of positions. */
 fth_err fth_plain_make(const fth_format *format, const fth_weighted *from, fth_weighted *out);
 
+/* Makes it a configuration of the plain method with this norm place. */
+void fth_plain_method(fth_config *c, fth_norm_place norm);
+
 /* Multiplies a parameter by its name; one that is not there is left alone. */
 void fth_scale_param(const fth_model *m, float *flat, const char *name, double factor);
 /* The weight and bias of the last layer norm below the logits. */
@@ -88,7 +91,7 @@ fth_err fth_write_vocabulary(const fth_export_job *job, const fth_tokenizer *t, 
                              bool ids, const char *name);
 /* A SentencePiece model of the source's folder under another name; where there is none, nothing. */
 fth_err fth_copy_tokenizer(const fth_export_job *job, bool source, const char *name);
-/* tokenizer.model, or tokenizer.src.model and tokenizer.tgt.model, as they are. */
+/* The tokenizers of the source's folder as they are, SentencePiece models or tokenizer.json. */
 fth_err fth_copy_tokenizers(const fth_export_job *job);
 /* fathom's own config.json, and back. */
 fth_err fth_copy_config(const fth_export_job *job);

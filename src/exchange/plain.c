@@ -16,6 +16,10 @@ void fth_weighted_fini(fth_weighted *w) {
     w->there = false;
 }
 
+void fth_plain_method(fth_config *c, fth_norm_place norm) {
+    snprintf(c->method, sizeof c->method, "%s", fth_method_plain(norm)->id);
+}
+
 static void scale(float *x, int64_t n, double factor) {
     for (int64_t i = 0; i < n; i++) x[i] = (float)(x[i] * factor);
 }
