@@ -44,10 +44,12 @@ typedef struct fth_format {
     const char *(*lacks)(const fth_model *m, fth_norm_place norm);
     fth_adjust *adjust; /* NULL: nothing */
     /* Writes the files of the model, the tokenizer and the settings of generation into
-     * job->folder. */
+     * job->folder. NULL: it is read alone, and lacks says so. */
     fth_err (*write)(const fth_export_job *job);
     /* Reads a folder: the check of an export, and import. */
     fth_err (*read)(const char *folder, fth_weighted *out);
+    /* Says what is strange about a model that was read; NULL: nothing. */
+    void (*remarks)(const fth_weighted *w, fth_import_note *note, void *context);
     bool imports;        /* read is complete: a model can be made of it */
     const char *example; /* of the model card: Python that runs the model */
 } fth_format;
@@ -67,6 +69,10 @@ fth_err fth_plain_make(const fth_format *format, const fth_weighted *from, fth_w
 
 /* Makes it a configuration of the plain method with this norm place. */
 void fth_plain_method(fth_config *c, fth_norm_place norm);
+
+/* Gives a model whose matrix of the logits is that of its words one of its own, in which the last
+ * `more` words have no say: they are only read. */
+fth_err fth_untie(fth_weighted *w, int32_t more);
 
 /* Multiplies a parameter by its name; one that is not there is left alone. */
 void fth_scale_param(const fth_model *m, float *flat, const char *name, double factor);
