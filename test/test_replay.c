@@ -1,5 +1,6 @@
 /* links: train */
-/* The replay of an update on ranks that are not here, against schedules that can be worked out by hand. */
+/* The replay of an update on ranks that are not here, against schedules that can be worked out by
+ * hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,8 +58,8 @@ static void test_even_stages(void **state) {
         }
 }
 
-/* The stage with half of the work waits for the first forward (1), once for the first backward (1), and the stage below
- * it for the last (2). */
+/* The stage with half of the work waits for the first forward (1), once for the first backward (1),
+ * and the stage below it for the last (2). */
 static void test_uneven_stages(void **state) {
     (void)state;
     is_near(play(3, 3, 7, INFINITY, false).seconds, 1 + 1 + 7 * 12 * 0.5 + 2 + 2);

@@ -73,8 +73,8 @@ static inline int64_t fth_dataset_length(const fth_dataset *d, int side, int64_t
     return end - begin <= (uint64_t)d->side[side].longest ? (int64_t)(end - begin) : -1;
 }
 
-/* A part of a split as a split of its own: n sentences from `first` on. It borrows from d and is not
- * to be freed; its counts of tokens, words and bytes are those of d. */
+/* A part of a split as a split of its own: n sentences from `first` on. It borrows from d and is
+ * not to be freed; its counts of tokens, words and bytes are those of d. */
 fth_dataset fth_dataset_part(const fth_dataset *d, int64_t first, int64_t n);
 
 /* The error for a sentence whose offsets are wrong. */

@@ -3,7 +3,7 @@
  *     DATASET/dataset.json          what it is: sides, splits, counts, options
  *     DATASET/train.fds ...         the ids of the splits (data/dataset.h)
  *     DATASET/labels.json           what labels may be; image.json: what is known of the pictures
- *     DATASET/languages.json        of many languages: which directions there are (data/languages.h)
+ *     DATASET/languages.json        of many languages: their directions (data/languages.h)
  *     DATASET/train.labels ...      of tables and pictures: a label for each (data/vectors.h)
  *     DATASET/train.images ...      of pictures: their bytes, in the place of ids
  *     DATASET/codebook              of pictures: patterns of patches (data/codebook.h)

@@ -2,7 +2,8 @@
  *
  * Language l has a share of B_l^(1/T) / sum_k B_k^(1/T) of the bytes, B_l being those of its
  * training files, each counted once. What has less than its share is repeated: its lines come
- * floor(r) or floor(r) + 1 times, as often as makes r on average, by a number drawn for the line. */
+ * floor(r) or floor(r) + 1 times, as often as makes r on average, by a number drawn for the
+ * line. */
 #ifndef FTH_DATA_LANGUAGE_SAMPLE_H
 #define FTH_DATA_LANGUAGE_SAMPLE_H
 

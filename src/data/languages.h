@@ -61,8 +61,8 @@ fth_err fth_languages_list(const fth_languages *l, fth_str *out);
 /* Appends the tags as pieces with commas between, for a tokenizer that is to be trained. */
 fth_err fth_languages_pieces(const fth_languages *l, fth_str *out);
 
-/* Appends the ids of what stands before a source. source may be NULL where the tags do not have
- * it. FTH_BAD_INPUT where the tokenizer has no such piece, FTH_USAGE where the language is not among
+/* Appends the ids of what stands before a source. source may be NULL where the tags do not have it.
+ * FTH_BAD_INPUT where the tokenizer has no such piece, FTH_USAGE where the language is not among
  * these. */
 fth_err fth_languages_tag(const fth_languages *l, const fth_tokenizer *t, const char *source,
                           const char *target, fth_ids *out);

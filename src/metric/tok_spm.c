@@ -1,5 +1,5 @@
-/* tok_spm.c: pieces of a SentencePiece model, as sacreBLEU's spm and flores tokenizers: BLEU on them
- * is spBLEU (Goyal et al. 2022), the same for languages with and without spaces. */
+/* tok_spm.c: pieces of a SentencePiece model, as sacreBLEU's spm and flores tokenizers: BLEU on
+ * them is spBLEU (Goyal et al. 2022), the same for languages with and without spaces. */
 #include <stdlib.h>
 
 #include "base/file.h"

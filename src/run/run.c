@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/signals.h"
