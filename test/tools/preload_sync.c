@@ -1,8 +1,8 @@
 /* preload_sync.c: for LD_PRELOAD. Watches that nothing is renamed before it is on the disk: a file,
  * and every file and folder in a folder, must have been synced after it was last written; and the
- * folder that has the new name must be synced afterwards; before a checkpoint has its name, what the
- * run has logged must be on the disk too. FATHOM_SYNC_LOG=FILE gets a line for each
- * rename, "ok PATH" or "bad: WHY PATH". */
+ * folder that has the new name must be synced afterwards; before a checkpoint has its name, what
+ * the run has logged must be on the disk too. FATHOM_SYNC_LOG=FILE gets a line for each rename, "ok
+ * PATH" or "bad: WHY PATH". */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -159,8 +159,7 @@ static bool log_is_behind(const char *checkpoint, char *what, size_t size) {
 static int renamed(const char *from, const char *to, unsigned flags) {
     char what[PATH_MAX] = "";
     pthread_mutex_lock(&lock);
-    const bool bad =
-        unsynced(from, what, sizeof what) || log_is_behind(to, what, sizeof what);
+    const bool bad = unsynced(from, what, sizeof what) || log_is_behind(to, what, sizeof what);
     const int result = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
     if (result == 0 && bad) say("bad: renamed before it was synced: %s, for %s\n", what, to);
     if (result == 0 && !bad) say("ok %s\n", to);
