@@ -1,6 +1,6 @@
 /* links: exchange train decode store base */
-/* Models of transformers come in with the logits that transformers gives (golden/exchange, made by tools/exchange.py),
- * go out and come in again, and what cannot be is refused in words. */
+/* Models of transformers come in with the logits that transformers gives (golden/exchange, made by
+ * tools/exchange.py), go out and come in again, and what cannot be is refused in words. */
 #include "test_files.h"
 
 #include <math.h>
@@ -114,7 +114,8 @@ static void models_go_out_again(void **state) {
     }
 }
 
-/* ONNX and CTranslate2, whose files are checked by what was read back; test_exchange_python.sh runs them. */
+/* ONNX and CTranslate2, whose files are checked by what was read back; test_exchange_python.sh runs
+ * them. */
 static void other_files(void **state) {
     char out[512], path[512], *data = NULL;
     size_t size = 0;

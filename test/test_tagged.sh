@@ -2,13 +2,6 @@
 # Classes of words, from CoNLL's form to the score: prepare, train, evaluate, probe, predict.
 . "$(dirname "$0")/common.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 # A word's tag follows from the word before it, so that words alone do not tell it.
 awk 'BEGIN {
     for (i = 0; i < 120; i++) {
@@ -74,16 +67,16 @@ expect 0 "$fathom" predict run --input valid.text
 tr ' ' '\n' <out >hyp
 expect 0 "$fathom" score f1 --average macro --ref ref --hyp hyp
 expect 2 "$fathom" predict run --input valid.text --maps maps
-says "is for head token-class of pictures"
+said "is for head token-class of pictures"
 awk 'BEGIN { for (i = 0; i < 600; i++) printf "man "; print "" }' >long
 expect 2 "$fathom" predict run --input long --max-tokens 512
-says "a line has [0-9]* tokens"
+said "a line has [0-9]* tokens"
 
 refused() { # text, options...
     text=$1
     shift
     expect 2 "$fathom" prepare --out none "$@"
-    says "$text"
+    said "$text"
     [ ! -e none ] || fail "something is left of what was refused"
 }
 printf 'the\tDET\nold\n' >bad.tagged
@@ -96,5 +89,5 @@ refused "must be tagged words as in the other splits" --train-tagged train.tagge
 refused "is for tables, not tagged words" --train-tagged train.tagged --columns text=1,label=2
 refused "tsv, jsonl, text or tagged" --train-tagged train.tagged --train-text valid.text
 expect 2 "$fathom" train data --save-dir none $small --max-update 4 --head class
-says "has classes of words or pixels"
+said "has classes of words or pixels"
 echo "test_tagged: right"

@@ -149,8 +149,8 @@ static const char *class_of_row(const work *w, int32_t r, char room[16]) {
     return name_of(w, best, room);
 }
 
-/* A line of tags for each sentence: of its words' first tokens. The arrays of the batch are still as
- * they were filled. */
+/* A line of tags for each sentence: of its words' first tokens. The arrays of the batch are still
+ * as they were filled. */
 static void say_tags(const work *w, int32_t n) {
     const fth_predictor *p = &w->predictor;
     char room[16];

@@ -299,8 +299,8 @@ static fth_err other_words(const entry *e) {
                     e->file, (long long)e->line);
 }
 
-/* The classes of the words of a record, each at its word's first token; `whole`: tokens before it was
- * cut. */
+/* The classes of the words of a record, each at its word's first token; `whole`: tokens before it
+ * was cut. */
 static fth_err write_tags(sink *k, const block *b, const entry *e, size_t whole) {
     const int32_t *ids = b->ids[0].ids + e->ids[0];
     const char *tags = b->text.text + e->label, *tag;
