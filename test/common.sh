@@ -24,6 +24,14 @@ expect() {
     }
 }
 
+# said PATTERN: the last command of expect has said that on standard error
+said() {
+    grep -q -- "$1" err || {
+        cat err >&2
+        fail "not said: $1"
+    }
+}
+
 # Whether the program is the one of the sanitizers, which takes ten times as long or more.
 sanitized() {
     ldd "$fathom" | grep -q libasan

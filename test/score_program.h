@@ -1,5 +1,5 @@
-/* score_program.h: what the tests of `fathom score` share: a folder for all tests of a program, and
- * the program run in it. */
+/* score_program.h: what the tests of `fathom score` share: the program, run in the folder of all
+ * tests. */
 #ifndef FTH_TEST_SCORE_PROGRAM_H
 #define FTH_TEST_SCORE_PROGRAM_H
 
@@ -15,18 +15,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
-
-static char folder[] = "/tmp/fathom-score-XXXXXX";
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return fth_remove_tree(folder);
-}
+#include "group_folder.h"
 
 static void put_text(const char *name, const char *text) {
     char path[256];

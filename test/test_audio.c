@@ -16,19 +16,8 @@
 #include "audio/filter_bank.h"
 #include "audio/sound.h"
 #include "base/file.h"
+#include "group_folder.h"
 #include "store/safetensors.h"
-
-static char folder[] = "/tmp/fathom-audio-XXXXXX";
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return fth_remove_tree(folder);
-}
 
 static const char *path_of(const char *name) {
     static char path[128];

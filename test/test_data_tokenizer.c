@@ -541,7 +541,7 @@ static void crafted_normalisers(void **state) {
 
 static void a_dying_trainer(void **state) {
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* the trainer runs in this process there (base/apart.c) */
+    skip(); /* the trainer runs in this process there (base/child_process.c) */
 #endif
     (void)state;
     enum { LENGTH = 70000 };

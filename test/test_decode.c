@@ -484,7 +484,9 @@ static void words_asked_for(void **state) {
         fth_search_spec spec = plain_search(beam);
         const int32_t k = beam <= 14 ? 2 * beam + 4 : 0;
         assert_int_equal(fth_search_top(&spec, 1, VOCAB), k);
-        assert_int_equal(fth_search_top(&spec, 2, VOCAB), !k ? 0 : beam < 10 ? k + beam : FTH_TOP_MOST);
+        assert_int_equal(fth_search_top(&spec, 2, VOCAB), !k          ? 0
+                                                          : beam < 10 ? k + beam
+                                                                      : FTH_TOP_MOST);
         assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB), k);
         assert_int_equal(fth_search_top(&spec, 1, FTH_TOP_VOCAB + 1), 0);
         spec.unkpen = -1;

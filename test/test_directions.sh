@@ -4,13 +4,6 @@
 . "$(dirname "$0")/common.sh"
 . "$here/picture.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 # ---- the commands of the recipe ----
 
 sed -n 's/^#  *//p' "$here/../recipes/tasks/languages.yaml" | sed -n '/^for pair/,/fathom generate/p' |
@@ -88,7 +81,7 @@ wait $child 2>/dev/null || true
 expect 0 $train --save-dir run --threads 2
 cmp whole/checkpoints/last/model.safetensors run/checkpoints/last/model.safetensors || fail "a killed run ends otherwise"
 expect 2 $train --save-dir run --sampling-temperature 4
-says "sampling-temperature"
+said "sampling-temperature"
 # a score while training, over the first sentences of each direction
 expect 0 $train --max-update 14 --save-dir scored --validate-score chrf --validate-sentences 2 --validate-beam 1 --best-by score
 grep -q '"chrf":' scored/log.jsonl || fail "no score of a validation"
@@ -99,7 +92,7 @@ refused() { # text, command...
     text=$1
     shift
     expect 2 "$@"
-    says "$text"
+    said "$text"
 }
 refused "needs --target-language, one of en, de, fr, es" "$fathom" generate four-run --input en
 refused "target-language it: is none of en, de, fr, es" "$fathom" generate four-run --input en --target-language it
@@ -139,10 +132,10 @@ cat >poor.yaml <<'END'
   test: [de-es/test.de, de-es/test.es]
 END
 expect 0 "$fathom" prepare --pairs poor.yaml --vocab-size 400 --out poor
-says "a language's tag is in their text; the first is ten.en:3"
-says "fewer than 100 sentences, too few to learn from: en-es"
-says "test: 1 direction without a file, not tested: en-es"
-says "train: 1 direction without training text (zero-shot): de-es"
+said "a language's tag is in their text; the first is ten.en:3"
+said "fewer than 100 sentences, too few to learn from: en-es"
+said "test: 1 direction without a file, not tested: en-es"
+said "train: 1 direction without training text (zero-shot): de-es"
 expect 0 "$fathom" data check poor
 expect 0 "$fathom" train poor --encoder-layers 1 --decoder-layers 1 --d-model 32 --ffn-dim 64 --heads 2 --max-update 2 --quiet --save-dir poor-run
 expect 0 "$fathom" directions poor-run poor --beam 1 --max-len-a 0.5 --quiet
@@ -154,9 +147,9 @@ grep -q '^all  *24 ' out || fail "zero-shot directions are in the mean of all: $
 cp -r four damaged
 sed 's/"directions": \[300,/"directions": [301,/' four/dataset.json >damaged/dataset.json
 expect 2 "$fathom" train damaged --save-dir none
-says "directions"
+said "directions"
 cp four/dataset.json damaged/dataset.json
 printf '{"format": "fathom-languages"}' >damaged/languages.json
 expect 2 "$fathom" data info damaged
-says "languages.json: 'version' is not 1"
+said "languages.json: 'version' is not 1"
 echo "test_directions: right"

@@ -3,13 +3,6 @@
 # continued ends with the same bits, masks and changed pictures included; data that cannot feed a head are named.
 . "$(dirname "$0")/common.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 i=0
 while [ $i -lt 150 ]; do
     printf '%s\tthe number %d of this text is a good and happy one\t%d\n' yes $i $((i % 7))
@@ -77,13 +70,13 @@ trains labels slow-watched $slow --telemetry 5
 cmp slow/checkpoints/last/model.safetensors slow-watched/checkpoints/last/model.safetensors ||
     fail "telemetry changes what is trained beside frozen layers"
 expect 2 "$fathom" train labels --save-dir slow $small $steps --max-update 30
-says "was begun with --layer-lr-decay 0.8"
+said "was begun with --layer-lr-decay 0.8"
 expect 2 "$fathom" train labels --save-dir none $small $steps --freeze encoder.layer.0
-says "--freeze encoder.layer.0: no parameter of this model is called so"
+said "--freeze encoder.layer.0: no parameter of this model is called so"
 expect 2 "$fathom" train labels --save-dir none $small $steps --freeze '*'
-says "nothing is left to train"
+said "nothing is left to train"
 expect 0 "$fathom" train labels --save-dir told-slow ${small% --quiet} $steps --max-update 1 $slow
-says "frozen: 17 of .* parameters, .* M numbers; the rate falls by 0.8 from layer to layer"
+said "frozen: 17 of .* parameters, .* M numbers; the rate falls by 0.8 from layer to layer"
 expect 0 "$fathom" preflight labels ${small% --quiet} --max-tokens 256 --freeze encoder.layers.0
 grep -q "encoder layers *1: frozen, 2: [0-9]" out || fail "preflight does not know of frozen layers"
 
@@ -102,29 +95,29 @@ expect 0 "$fathom" predict regression --input text
 expect 0 "$fathom" predict picture --images pictures.bin --format json
 [ "$(grep -c '"probabilities":{"0":' out)" -eq 24 ] || fail "not an object for each picture"
 expect 2 "$fathom" predict masked --input text
-says "predict is for encoders with head class, regression or token-class"
+said "predict is for encoders with head class, regression or token-class"
 expect 2 "$fathom" predict picture --input text
-says "reads pictures; use --images"
+said "reads pictures; use --images"
 
 # the loss on a data set is that of the run's validation
 expect 0 "$fathom" evaluate class/checkpoints/last labels --max-tokens 256
 grep -q "nll $(printf %.4f "$(nll class 20)")" out || fail "evaluate and train differ"
 expect 2 "$fathom" evaluate picture labels
-says "has text, the model's front is image"
+said "has text, the model's front is image"
 
 # a model of another task gives what fits
 expect 0 "$fathom" train labels --save-dir tuned $small $steps --max-update 2 --init-from masked --head class
 expect 0 "$fathom" train labels --save-dir told --arch enc --method deepnorm --encoder-layers 2 --d-model 16 \
     --ffn-dim 32 --heads 2 $steps --max-update 1 --init-from masked --head class
-says "parameters taken over; fresh: .*head.out.weight"
-says "not used: .*head.bias"
+said "parameters taken over; fresh: .*head.out.weight"
+said "not used: .*head.bias"
 expect 0 "$fathom" train labels --save-dir told-method --arch enc --method preln --encoder-layers 2 --d-model 16 \
     --ffn-dim 32 --heads 2 $steps --max-update 1 --init-from masked --head class
-says "was trained with --method deepnorm and goes on with preln"
+said "was trained with --method deepnorm and goes on with preln"
 expect 0 "$fathom" prepare --train-tsv table --columns text=2,label=1 --vocab-size 80 --mask --user-symbols QQ --out others
 expect 0 "$fathom" train others --save-dir told-words ${small% --quiet} $steps --max-update 1 --init-from masked
-says "was cut into tokens by another tokenizer than that of masked"
-says "parameters taken over; fresh: embed_tokens.weight, "
+said "was cut into tokens by another tokenizer than that of masked"
+said "parameters taken over; fresh: embed_tokens.weight, "
 expect 0 "$fathom" preflight labels --arch enc --encoder-layers 2 --d-model 16 --ffn-dim 32 --heads 2 --max-tokens 256
 grep -q "^verdict: " out || fail "no verdict on an encoder"
 
@@ -132,7 +125,7 @@ refused() { # text, options...
     text=$1
     shift
     expect 2 "$fathom" train --save-dir none --arch enc "$@"
-    says "$text"
+    said "$text"
 }
 refused "unmasked has no labels" unmasked --head class
 refused "values has numbers as labels; use --head regression" values --head class
@@ -144,5 +137,5 @@ refused "is for classes of pictures" images --head masked-token --mixup 0.2
 refused "pictures have 17 rows" images --max-positions 16
 refused "mask-keep 0.6 and --mask-random 0.6 are more than 1" plain --mask-keep 0.6 --mask-random 0.6
 expect 2 "$fathom" train images --save-dir none
-says "images: has pictures; use --arch enc"
+said "images: has pictures; use --arch enc"
 echo "test_encoder: right"

@@ -1,6 +1,6 @@
 /* links: exchange train decode store base */
-/* Models of transformers come in with the logits that transformers gives (golden/exchange, made by tools/exchange.py),
- * go out and come in again, and what cannot be is refused in words. */
+/* Models of transformers come in with the logits that transformers gives (golden/exchange, made by
+ * tools/exchange.py), go out and come in again, and what cannot be is refused in words. */
 #include "test_files.h"
 
 #include <math.h>
@@ -114,7 +114,8 @@ static void models_go_out_again(void **state) {
     }
 }
 
-/* ONNX and CTranslate2, whose files are checked by what was read back; test_exchange_python.sh runs them. */
+/* ONNX and CTranslate2, whose files are checked by what was read back; test_exchange_python.sh runs
+ * them. */
 static void other_files(void **state) {
     char out[512], path[512], *data = NULL;
     size_t size = 0;
@@ -358,12 +359,95 @@ static void damaged_files(void **state) {
     refused(state, "gpt2", (const char *[]){"index.json", "several files", NULL});
 }
 
+/* ---- fairseq ---- */
+
+static void put_args(const char *folder, const char *more) {
+    char path[600], text[900];
+    snprintf(path, sizeof path, "%s/args.json", folder);
+    const int n = snprintf(
+        text, sizeof text,
+        "{\"encoder_layers\": 2, \"decoder_layers\": 3, \"encoder_embed_dim\": 16, "
+        "\"decoder_embed_dim\": 16, \"encoder_ffn_embed_dim\": 24, \"decoder_ffn_embed_dim\": 24, "
+        "\"encoder_attention_heads\": 2, \"decoder_attention_heads\": 2, \"src_vocab\": 60, "
+        "\"tgt_vocab\": 60, \"max_source_positions\": 20, \"max_target_positions\": 20%s}",
+        more);
+    put_bytes(path, text, (size_t)n);
+}
+
+/* FSMT is fairseq's model: its tensors without "model." before their names. */
+static void put_fairseq(const char *folder) {
+    char path[600];
+    fth_st_file *f = NULL;
+    size_t n = 0;
+    golden_path("fsmt", "model.safetensors", path);
+    assert_ok(fth_st_open(path, &f));
+    fth_st_tensor *t = calloc(f->n, sizeof *t);
+    for (size_t i = 0; i < f->n; i++) {
+        t[n] = f->tensors[i];
+        t[n].name += strlen("model.");
+        n += !strstr(t[n].name, "embed_positions");
+    }
+    assert_ok(fth_make_dirs(folder));
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    assert_ok(fth_st_write(path, t, n, NULL, NULL, NULL));
+    free(t);
+    fth_st_close(f);
+}
+
+static void fairseq_comes_in(void **state) {
+    static const char *const wrong[][3] = {
+        {", \"layernorm_embedding\": true", "layernorm_embedding is true", NULL},
+        {", \"encoder_learned_pos\": true", "decoder_learned_pos", NULL},
+        {", \"encoder_normalize_before\": true", "encoder.layer_norm.weight", NULL},
+        {", \"no_scale_embedding\": true", "no_scale_embedding is true", NULL}};
+    char from[512], out[512], trace[512];
+    int notes = 0;
+    PATH(from, *state, "fairseq");
+    PATH(out, *state, "model");
+    PATH(trace, *state, "trace");
+    put_fairseq(from);
+    put_args(from, "");
+    assert_ok(fth_import("fairseq", from, out, note, &notes));
+    fth_st_file *f = logits_of(out, "fsmt", trace);
+    assert_same_logits(f, "fsmt");
+    fth_st_close(f);
+    assert_ok(fth_remove_tree(out));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        put_args(from, wrong[i][0]);
+        assert_failed(fth_import("fairseq", from, out, note, &notes), FTH_BAD_INPUT, wrong[i] + 1);
+        assert_false(fth_file_exists(out));
+    }
+    const fth_export_spec spec = {from, "fairseq", out, FTH_STORE_F32, true};
+    assert_failed(fth_export(&spec, &(fth_check_result){0}), FTH_NOT_FOUND,
+                  (const char *[]){"config.json", NULL});
+}
+
+static void count_values(void *context, const char *text) {
+    *(int *)context += strstr(text, "value part") != NULL;
+}
+
+/* Its queries and values have one size, as in public code that forgets the values: twice a note. */
+static void known_errors_are_said(void **state) {
+    char from[512], out[512];
+    int plain = 0, scaled = 0;
+    PATH(from, *state, "fairseq");
+    PATH(out, *state, "model");
+    put_fairseq(from);
+    put_args(from, "");
+    assert_ok(fth_import("fairseq", from, out, count_values, &plain));
+    assert_ok(fth_remove_tree(out));
+    put_args(from, ", \"deepnorm\": true");
+    assert_ok(fth_import("fairseq", from, out, count_values, &scaled));
+    assert_int_equal(plain, 0);
+    assert_int_equal(scaled, 2);
+}
+
 /* The words of the option tables are the list of formats. */
 static void names_of_formats(void **state) {
     (void)state;
     fth_str all = {0}, in = {0};
     for (const fth_format *const *f = fth_formats(); *f; f++) {
-        assert_ok(fth_str_addf(&all, "%s%s", all.length ? "|" : "", (*f)->name));
+        if ((*f)->write) assert_ok(fth_str_addf(&all, "%s%s", all.length ? "|" : "", (*f)->name));
         if ((*f)->imports) assert_ok(fth_str_addf(&in, "%s%s", in.length ? "|" : "", (*f)->name));
     }
     assert_string_equal(all.text, FTH_EXPORT_NAMES);
@@ -373,9 +457,11 @@ static void names_of_formats(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(models_come_in), TEST(models_go_out_again),
-                                       TEST(other_files),    TEST(what_cannot_go_out),
-                                       TEST(wrong_configs),  TEST(wrong_tensors),
-                                       TEST(damaged_files),  cmocka_unit_test(names_of_formats)};
+    const struct CMUnitTest tests[] = {
+        TEST(models_come_in),        TEST(models_go_out_again),
+        TEST(other_files),           TEST(what_cannot_go_out),
+        TEST(wrong_configs),         TEST(wrong_tensors),
+        TEST(damaged_files),         TEST(fairseq_comes_in),
+        TEST(known_errors_are_said), cmocka_unit_test(names_of_formats)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,6 @@
 # Pictures to data sets: what is read, and the file and line of what cannot be.
 . "$(dirname "$0")/common.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 # records of CIFAR: a label byte and 3,072 bytes
 record() { # label, byte
     printf "\\$(printf %03o "$1")"
@@ -39,7 +32,7 @@ refused() { # text, options...
     text=$1
     shift
     expect 2 "$fathom" prepare --out none "$@"
-    says "$text"
+    said "$text"
     [ ! -e none ] || fail "a folder is left behind by: $*"
 }
 head -c 5000 train.bin >cut.bin
@@ -64,5 +57,5 @@ grep -q '8 x 16 pixels' out || fail "--resize makes another size"
 # a byte that changed is found
 printf '\377' | dd of=again/train.images bs=1 seek=3000 conv=notrunc 2>/dev/null
 expect 2 "$fathom" data check again
-says "train.images: damaged"
+said "train.images: damaged"
 echo "test_images: right"

@@ -2,13 +2,6 @@
 # Tables to data sets with labels: what is read, and the file and line of what cannot be.
 . "$(dirname "$0")/common.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 i=0
 while [ $i -lt 60 ]; do
     printf 'a%d\t%s\tthis text number %d is good\tand so on\n' $i yes $i
@@ -49,7 +42,7 @@ refused() { # text, options...
     text=$1
     shift
     expect 2 "$fathom" prepare --tokenizer set/tokenizer.model --out none "$@"
-    says "$text"
+    said "$text"
     [ ! -e none ] || fail "a folder is left behind by: $*"
 }
 refused "body:1: has 4 columns" --train-tsv body --columns text=9,label=2
@@ -73,5 +66,5 @@ refused "has 1 different label" --train-tsv single --columns text=3,label=2
 cp -r set damaged
 printf '\377' | dd of=damaged/train.labels bs=1 seek=200 conv=notrunc 2>/dev/null
 expect 2 "$fathom" data check damaged
-says "train.labels"
+said "train.labels"
 echo "test_labels: right"

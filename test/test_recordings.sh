@@ -4,13 +4,6 @@
 . "$(dirname "$0")/common.sh"
 . "$here/tools/tones.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 make_tones
 record train 160 1
 record valid 20 77
@@ -36,15 +29,15 @@ for file in train.frames train.fds valid.frames speech.json tokenizer.model; do 
     printf 'short\ttrain/1.wav:0:100\t\tab\n'
 } > odd.tsv
 expect 0 $prepare --train-audio odd.tsv --valid-audio odd.tsv --max-frames 50 --out odd
-says 'train: 1 of 164 recordings left out: without a text'
-says 'train: 1 of 164 recordings left out: silent throughout'
-says 'train: 1 of 164 recordings left out: shorter than a window of 25 ms'
-says 'recordings left out: longer than --max-frames'
-says 'valid: 1 recordings are silent throughout'
+said 'train: 1 of 164 recordings left out: without a text'
+said 'train: 1 of 164 recordings left out: silent throughout'
+said 'train: 1 of 164 recordings left out: shorter than a window of 25 ms'
+said 'recordings left out: longer than --max-frames'
+said 'valid: 1 recordings are silent throughout'
 expect 0 "$fathom" data info odd --json
 grep -q '"too_long": [1-9]' out || fail "dataset.json does not count what is too long"
 expect 0 $prepare --train-audio valid.tsv --sample-rate 16000 --speeds 0.9,1.1 --out fast
-says 'train: 40 recordings resampled to 16000 samples a second'
+said 'train: 40 recordings resampled to 16000 samples a second'
 expect 0 $prepare --train-audio valid.tsv --feature-norm global --out global
 grep -q '"mean"' global/speech.json || fail "no mean of the training set"
 cmp -s global/train.frames set/valid.frames && fail "global is as utterance"
@@ -52,22 +45,22 @@ printf 'RIFF\144\000\000\000WAVEfmt \020\000\000\000\001\000\002\000\100\037\000
 cat tone-a >> stereo.wav
 printf 'id\taudio\ttgt_text\nx\tstereo.wav\ta\ny\ttrain/1.wav\tb\n' > stereo.tsv
 expect 0 $prepare --train-audio stereo.tsv --out stereo
-says '1 recordings have several channels; their mean is taken'
+said '1 recordings have several channels; their mean is taken'
 
 # ---- what is refused ----
 refused() { # text, options...
     text=$1
     shift
     expect 2 $prepare --out none "$@"
-    says "$text"
+    said "$text"
     [ ! -e none ] || fail "a folder is left behind by: $*"
 }
 head -c 900 train/1.wav > cut.wav
 printf 'id\taudio\ttgt_text\nx\ttrain/1.wav\tab\ny\tcut.wav\tabc\n' > bad.tsv
 refused 'bad.tsv:3: cut.wav: the file is cut short' --train-audio bad.tsv
 expect 0 $prepare --train-audio bad.tsv --skip-bad-audio --out bad
-says 'bad.tsv:3: cut.wav: the file is cut short.*left out'
-says '1 of 2 recordings left out: not to be read'
+said 'bad.tsv:3: cut.wav: the file is cut short.*left out'
+said '1 of 2 recordings left out: not to be read'
 printf 'id\taudio\ttgt_text\nx\tnowhere.wav\tab\n' > none.tsv
 refused 'none.tsv:2: nowhere.wav: no sound' --train-audio none.tsv
 printf 'id\taudio\tn_frames\nx\ttrain/1.wav\t\n' > none.tsv
@@ -82,7 +75,7 @@ refused 'has more frames than --max-frames 20' --train-audio train.tsv --max-fra
 refused 'none of its 160 recordings can be used' --train-audio train.tsv --max-frames 1
 refused 'speeds 3: must be' --train-audio train.tsv --speeds 3
 expect 2 "$fathom" prepare --valid-audio valid.tsv --tokenizer set/tokenizer.model --feature-norm global --out none
-says 'feature-norm global: needs --train-audio'
+said 'feature-norm global: needs --train-audio'
 
 # ---- training ----
 small="--method b2t --encoder-layers 2 --decoder-layers 1 --d-model 32 --ffn-dim 64 --heads 2 --conv-channels 32"
@@ -140,19 +133,19 @@ expect 0 "$fathom" generate run --input files --threads 2
 cmp out hyp.txt || fail "a list of files gives other words than its manifest"
 printf 'valid/1.wav\nnowhere.wav\nvalid/2.wav:0:100\nvalid/2.wav\n' > files
 expect 1 "$fathom" generate run --input files
-says 'files:2: nowhere.wav: no sound that can be read.*its answer is an empty line'
-says 'files:3: is shorter than a window of 25 ms'
+said 'files:2: nowhere.wav: no sound that can be read.*its answer is an empty line'
+said 'files:3: is shorter than a window of 25 ms'
 [ "$(sed -n 2,3p out | tr -d '\n')" = "" ] && [ "$(wc -l < out)" -eq 4 ] || fail "no empty lines for what cannot be read"
 expect 2 "$fathom" generate run --input files --on-bad-line stop
 expect 2 "$fathom" generate run --input files --flush
-says 'is for models that read text'
+said 'is for models that read text'
 expect 2 "$fathom" train set --arch dec --save-dir none
-says 'has recordings; use --arch encdec'
+said 'has recordings; use --arch encdec'
 expect 2 "$fathom" train set --freq-mask-f 5 --save-dir none
-says 'needs --specaugment or --freq-mask-n'
+said 'needs --specaugment or --freq-mask-n'
 mkdir noface && cp run/checkpoints/last/*.safetensors run/checkpoints/last/config.json run/checkpoints/last/tokenizer.model noface
 expect 2 "$fathom" generate noface --input files
-says 'has no speech.json'
+said 'has no speech.json'
 expect 0 "$fathom" preflight set $small --max-tokens 250 --device cpu
 expect 0 "$fathom" bench train --front speech --frames 22 --sentence-length 4 --encoder-layers 1 --decoder-layers 1 --d-model 16 \
     --ffn-dim 16 --heads 2 --vocab 20 --max-tokens 20 --updates 1 --json
@@ -160,14 +153,14 @@ expect 0 "$fathom" bench train --front speech --frames 22 --sentence-length 4 --
 # ---- damage ----
 printf '\377' | dd of=again/train.frames bs=1 seek=3000 conv=notrunc 2> /dev/null
 expect 2 "$fathom" data check again
-says 'train.frames: damaged'
+said 'train.frames: damaged'
 head -c 3000 set/train.frames > again/train.frames
 expect 2 "$fathom" data check again
-says 'train.frames: has 3000 bytes'
+said 'train.frames: has 3000 bytes'
 cp set/valid.frames again/train.frames
 expect 2 "$fathom" data info again
-says 'train.frames: has 20 recordings of 24 features, and the data set 160 of 24'
+said 'train.frames: has 20 recordings of 24 features, and the data set 160 of 24'
 printf '{"rate": 8000, "features": 24, "norm": "loud"}' > again/speech.json
 expect 2 "$fathom" data info again
-says 'speech.json: must have a norm of'
+said 'speech.json: must have a norm of'
 echo "test_recordings: right"

@@ -2,13 +2,6 @@
 # Classes of pixels, from made-up pictures to the score: corpus, prepare, train, evaluate, predict, score miou.
 . "$(dirname "$0")/common.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 # ---- pictures and maps
 expect 0 "$fathom" corpus --images shapes --sentences 64 --valid 8 --test 2 --seed 3 --out shapes
 [ "$(wc -l <shapes/train.tsv)" -eq 64 ] && [ "$(wc -l <shapes/test.tsv)" -eq 2 ] || fail "not so many pictures"
@@ -17,14 +10,14 @@ cmp shapes/train/000003.png again/train/000003.png || fail "the same seed makes 
 cmp shapes/train/000003.map.png again/train/000003.map.png || fail "the same seed makes other maps"
 cmp -s shapes/train/000003.png shapes/valid/000003.png && fail "two splits have the same picture"
 expect 2 "$fathom" corpus --images shapes --out again
-says "again is there already (--force replaces it)"
+said "again is there already (--force replaces it)"
 expect 0 "$fathom" corpus --images shapes --sentences 2 --valid 1 --test 1 --force --out again
 [ "$(wc -l <again/train.tsv)" -eq 2 ] || fail "--force does not replace"
 mkdir mine && echo 1 >mine/letter
 expect 2 "$fathom" corpus --images shapes --force --out mine
 [ -f mine/letter ] || fail "--force has removed a folder of something else"
 expect 2 "$fathom" corpus --images shapes --pair en-de --out none
-says "is for phrases"
+said "is for phrases"
 
 # ---- a data set of them
 expect 0 "$fathom" prepare --train-images shapes/train.tsv --valid-images shapes/valid.tsv --label-maps --patch 4 \
@@ -71,7 +64,7 @@ awk '{ miou[NR] = $NF } END { exit !(miou[1] > miou[2]) }' said out ||
 expect 0 "$fathom" predict run --images shapes/valid.tsv --maps maps
 [ "$(ls maps | wc -l)" -eq 8 ] || fail "not a map for each picture"
 expect 2 "$fathom" predict run --images shapes/valid.tsv --maps maps
-says "maps: is there already"
+said "maps: is there already"
 i=0 # the maps are label maps, with the same numbers
 while [ $i -lt 8 ]; do
     printf 'shapes/valid/%06d.png\tmaps/%06d.png\n' $i $i
@@ -81,24 +74,24 @@ expect 0 "$fathom" prepare --train-images said.tsv --label-maps --labels 0,1,2,3
 expect 0 "$fathom" data show said-data --as labels --count 100
 cmp out valid.hyp || fail "the maps have other classes than the lines"
 expect 2 "$fathom" predict run --images shapes/valid.tsv --format json
-says "head token-class prints lines of classes"
+said "head token-class prints lines of classes"
 
 # ---- the same pictures without their maps
 expect 0 "$fathom" train data --save-dir hidden $small --max-update 4 --head masked-token
 expect 0 "$fathom" train data --save-dir tuned $small --max-update 4 --init-from hidden
 expect 2 "$fathom" train data --save-dir none $small --head class
-says "data has classes of words or pixels; use --head token-class"
+said "data has classes of words or pixels; use --head token-class"
 expect 2 "$fathom" predict hidden --images shapes/valid.tsv
-says "head class, regression or token-class"
+said "head class, regression or token-class"
 
 # ---- maps that are wrong
 printf 'shapes/train/000000.png\tshapes/train/000000.png\n' >list.tsv
 expect 2 "$fathom" prepare --train-images list.tsv --label-maps --out none
-says "list.tsv:1: shapes/train/000000.png: has colours or 16 bits"
+said "list.tsv:1: shapes/train/000000.png: has colours or 16 bits"
 printf 'shapes/train/000000.png\tshapes/none.png\n' >list.tsv
 expect 2 "$fathom" prepare --train-images list.tsv --label-maps --out none
-says "shapes/none.png"
+said "shapes/none.png"
 expect 2 "$fathom" prepare --train-images shapes/train.tsv --label-maps --labels 0,1 --out none
-says "its map has class [23], and there are 2"
+said "its map has class [23], and there are 2"
 [ ! -e none ] || fail "something is left of what was refused"
 echo "test_shapes: right"

@@ -2,13 +2,6 @@
 # Classes of words, from CoNLL's form to the score: prepare, train, evaluate, probe, predict.
 . "$(dirname "$0")/common.sh"
 
-says() {
-    grep -q -- "$1" err || {
-        cat err >&2
-        fail "not said: $1"
-    }
-}
-
 # A word's tag follows from the word before it, so that words alone do not tell it.
 awk 'BEGIN {
     for (i = 0; i < 120; i++) {
@@ -39,6 +32,12 @@ expect 0 "$fathom" prepare --train-tagged columns.tagged --tokenizer data/tokeni
 expect 0 "$fathom" data show columns --as labels --count 100
 cmp out valid.ref || fail "columns between word and tag change the tags"
 
+# byte-level BPE has no mark on the first word of a line
+expect 0 "$fathom" prepare --train-tagged train.tagged --valid-tagged valid.tagged --model-type byte-bpe --vocab-size 280 \
+    --out bytes
+expect 0 "$fathom" data show bytes --split valid --as labels
+cmp out valid.ref || fail "byte-level BPE changes the tags"
+
 small="--arch enc --method deepnorm --encoder-layers 2 --d-model 32 --ffn-dim 64 --heads 2 --quiet --max-tokens 256
     --lr 0.01 --warmup-updates 5 --validate-interval-updates 30 --save-interval-updates 30 --threads 1"
 expect 0 "$fathom" train data --save-dir run $small --max-update 60
@@ -46,6 +45,10 @@ expect 0 "$fathom" train data --save-dir run-2 $small --max-update 30
 expect 0 "$fathom" train data --save-dir run-2 $small --max-update 60
 cmp run/checkpoints/last/model.safetensors run-2/checkpoints/last/model.safetensors ||
     fail "stopped and continued, it ends with other weights"
+expect 0 "$fathom" train bytes --save-dir run-bytes $small --max-update 2
+expect 0 "$fathom" predict run-bytes --input valid.text
+awk '{ print NF }' out >counts
+awk '{ print NF }' valid.ref | cmp - counts || fail "byte-level BPE: not a tag for each word"
 nll=$(grep '"type":"valid","update":60,' run/log.jsonl | sed 's/.*"nll_loss":\([^,]*\),.*/\1/')
 awk -v a="$nll" 'BEGIN { exit !(a < 0.1) }' || fail "tags that follow from two words are not learned: $nll"
 expect 0 "$fathom" evaluate run/checkpoints/last data --max-tokens 256
@@ -64,16 +67,16 @@ expect 0 "$fathom" predict run --input valid.text
 tr ' ' '\n' <out >hyp
 expect 0 "$fathom" score f1 --average macro --ref ref --hyp hyp
 expect 2 "$fathom" predict run --input valid.text --maps maps
-says "is for head token-class of pictures"
+said "is for head token-class of pictures"
 awk 'BEGIN { for (i = 0; i < 600; i++) printf "man "; print "" }' >long
 expect 2 "$fathom" predict run --input long --max-tokens 512
-says "a line has [0-9]* tokens"
+said "a line has [0-9]* tokens"
 
 refused() { # text, options...
     text=$1
     shift
     expect 2 "$fathom" prepare --out none "$@"
-    says "$text"
+    said "$text"
     [ ! -e none ] || fail "something is left of what was refused"
 }
 printf 'the\tDET\nold\n' >bad.tagged
@@ -86,5 +89,5 @@ refused "must be tagged words as in the other splits" --train-tagged train.tagge
 refused "is for tables, not tagged words" --train-tagged train.tagged --columns text=1,label=2
 refused "tsv, jsonl, text or tagged" --train-tagged train.tagged --train-text valid.text
 expect 2 "$fathom" train data --save-dir none $small --max-update 4 --head class
-says "has classes of words or pixels"
+said "has classes of words or pixels"
 echo "test_tagged: right"

@@ -149,15 +149,15 @@ static const char *class_of_row(const work *w, int32_t r, char room[16]) {
     return name_of(w, best, room);
 }
 
-/* A line of tags for each sentence: of its words' first tokens. The arrays of the batch are still as
- * they were filled. */
+/* A line of tags for each sentence: of its words' first tokens. The arrays of the batch are still
+ * as they were filled. */
 static void say_tags(const work *w, int32_t n) {
     const fth_predictor *p = &w->predictor;
     char room[16];
     for (int32_t i = 0; i < n; i++) {
         bool first = true;
         for (int32_t r = p->offsets[i] + 1; r < p->offsets[i + 1] - 1; r++) {
-            if (!w->word_start[p->ids[r]]) continue;
+            if (r > p->offsets[i] + 1 && !w->word_start[p->ids[r]]) continue;
             printf(first ? "%s" : " %s", class_of_row(w, r, room));
             first = false;
         }

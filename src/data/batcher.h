@@ -93,8 +93,8 @@ fth_err fth_batcher_next(fth_batcher *b, fth_packed *out);
 /* What is counted of a batch. */
 typedef int64_t fth_batch_count(const void *context, const fth_packed *packed);
 
-/* Adds up the counts of the next n batches, which are the next ones afterwards too; `room` holds one
- * at a time. An error is left to whoever makes them. */
+/* Adds up the counts of the next n batches, which are the next ones afterwards too; `room` holds
+ * one at a time. An error is left to whoever makes them. */
 int64_t fth_batcher_count(fth_batcher *b, int64_t n, fth_packed *room, fth_batch_count *count,
                           const void *context);
 

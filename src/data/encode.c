@@ -299,8 +299,8 @@ static fth_err other_words(const entry *e) {
                     e->file, (long long)e->line);
 }
 
-/* The classes of the words of a record, each at its word's first token; `whole`: tokens before it was
- * cut. */
+/* The classes of the words of a record, each at its word's first token; `whole`: tokens before it
+ * was cut. */
 static fth_err write_tags(sink *k, const block *b, const entry *e, size_t whole) {
     const int32_t *ids = b->ids[0].ids + e->ids[0];
     const char *tags = b->text.text + e->label, *tag;
@@ -309,7 +309,7 @@ static fth_err write_tags(sink *k, const block *b, const entry *e, size_t whole)
     FTH_TRY(fth_ids_reserve(&k->classes, e->n[0] + 1));
     for (size_t i = 0; i < e->n[0]; i++) {
         int32_t class = -1;
-        if (k->word_start[ids[i]]) {
+        if (i == 0 || k->word_start[ids[i]]) { /* byte-level BPE has no mark on a line's first */
             tag = fth_tagged_tag(&tags, &length);
             if (length == 0) return other_words(e);
             FTH_TRY(find_class(k, e, tag, length, &class));

@@ -11,10 +11,6 @@
 #include "base/utf8.h"
 #include "text/lines.h"
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a sample of %s", "the training text");
-}
-
 /* ---- reading ---- */
 
 /* A training file stands in every direction of its language, and is read once. */
@@ -94,7 +90,7 @@ fth_err fth_language_sample_read(fth_language_sample *s, const fth_languages *la
     s->wanted = calloc(n, sizeof *s->wanted);
     s->bytes = calloc(n, sizeof *s->bytes);
     s->lines = calloc(n, sizeof *s->lines);
-    if (!s->of || !s->wanted || !s->bytes || !s->lines) return no_memory();
+    if (!s->of || !s->wanted || !s->bytes || !s->lines) return fth_no_memory("a sample of %s");
     FTH_TRY(read_all(s, languages, text, longest, count_line));
     find_shares(s, languages->temperature, budget);
     return read_all(s, languages, text, longest, keep_line);

@@ -27,10 +27,6 @@ int fth_language_is_code(const char *text) {
 
 /* ---- codes and directions ---- */
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a list of languages");
-}
-
 int32_t fth_languages_code(const fth_languages *l, const char *code) {
     for (int32_t i = 0; i < l->n_codes; i++)
         if (strcmp(l->codes[i], code) == 0) return i;
@@ -67,10 +63,10 @@ static fth_err add_code(fth_languages *l, const char *code, int32_t *number) {
                         "language '%.40s': must be 1 to %d letters, digits, - or _, as in pt-br",
                         code, FTH_LANGUAGE_CODE - 1);
     char **codes = realloc(l->codes, sizeof *codes * ((size_t)l->n_codes + 1));
-    if (!codes) return no_memory();
+    if (!codes) return fth_no_memory("a list of languages");
     l->codes = codes;
     codes[l->n_codes] = strdup(code);
-    if (!codes[l->n_codes]) return no_memory();
+    if (!codes[l->n_codes]) return fth_no_memory("a list of languages");
     *number = l->n_codes++;
     return FTH_OK;
 }
@@ -85,7 +81,7 @@ fth_err fth_languages_add(fth_languages *l, const char *source, const char *targ
     FTH_TRY(add_code(l, source, &d.source));
     FTH_TRY(add_code(l, target, &d.target));
     fth_direction *of = realloc(l->of, sizeof *of * ((size_t)l->n + 1));
-    if (!of) return no_memory();
+    if (!of) return fth_no_memory("a list of languages");
     l->of = of;
     of[l->n++] = d;
     return FTH_OK;
@@ -200,7 +196,7 @@ fth_err fth_languages_load(fth_languages *l, const char *folder) {
     *l = (fth_languages){0};
     if (!fth_folder_has(folder, "languages.json")) return FTH_OK;
     char *path = fth_strdup_printf("%s/languages.json", folder);
-    fth_err err = path ? fth_file_read(path, &text, &size) : no_memory();
+    fth_err err = path ? fth_file_read(path, &text, &size) : fth_no_memory("a list of languages");
     if (err == FTH_OK) err = fth_languages_parse(l, path, text, size);
     free(text);
     free(path);

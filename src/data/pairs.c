@@ -27,10 +27,6 @@ typedef struct item {
     const fth_yaml_entry *source, *target, *both, *all, *split[FTH_PAIR_SPLITS];
 } item;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for a list of pairs");
-}
-
 static fth_err bad(const reader *r, size_t line, const char *key, const char *rule) {
     return fth_fail(FTH_BAD_INPUT, "%s:%zu: %s %s", r->name, line, key, rule);
 }
@@ -45,7 +41,8 @@ static fth_err file_name(reader *r, const char *given, const char *code, const c
     fth_err err = given[0] == '/' ? FTH_OK : fth_str_add(&text, r->name, r->folder);
     if (err == FTH_OK) err = fth_str_add(&text, given, before);
     if (err == FTH_OK && star) err = fth_str_addf(&text, "%s%s", code, star + 1);
-    if (err == FTH_OK && !(*out = fth_arena_strdup(&r->p->arena, text.text))) err = no_memory();
+    if (err == FTH_OK && !(*out = fth_arena_strdup(&r->p->arena, text.text)))
+        err = fth_no_memory("a list of pairs");
     fth_str_fini(&text);
     return err;
 }
@@ -81,7 +78,7 @@ static fth_err add(reader *r, const item *it, const char *source, const char *ta
     if ((size_t)n == r->capacity) {
         const size_t capacity = r->capacity ? 2 * r->capacity : 16;
         fth_pair *of = realloc(r->p->of, sizeof *of * capacity);
-        if (!of) return no_memory();
+        if (!of) return fth_no_memory("a list of pairs");
         r->p->of = of;
         r->capacity = capacity;
     }

@@ -42,10 +42,6 @@ typedef struct work {
     fth_audio_counts audio[FTH_N_SPLITS];
 } work;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory to prepare a data set");
-}
-
 static int sides_of(const fth_text_spec *text) {
     return text->kind == FTH_TEXT_PLAIN || text->kind == FTH_TEXT_COLUMNS ||
                    text->kind == FTH_TEXT_TAGGED
@@ -82,7 +78,7 @@ static fth_err take_recordings(work *w) {
         if (path && file)
             *file = (fth_text_file){fth_arena_strdup(&w->arena, path), a->manifest[i]};
         free(path);
-        if (!path || !file || !file->path) return no_memory();
+        if (!path || !file || !file->path) return fth_no_memory("preparing a data set");
         w->text[i] = w->p->text[i];
         w->text[i].files[0] = file;
     }
@@ -95,7 +91,7 @@ static fth_err drop_training_text(const work *w) {
     char *path = fth_strdup_printf("%s/train.tgt.txt", w->folder.temp);
     const int failed = path ? remove(path) : 0;
     free(path);
-    if (!path) return no_memory();
+    if (!path) return fth_no_memory("preparing a data set");
     return failed ? fth_fail(FTH_IO, "%s: cannot remove a file of it", w->folder.temp) : FTH_OK;
 }
 
@@ -107,7 +103,7 @@ static fth_err copy_inputs(work *w) {
             size_t n = w->text[i].n_files[s];
             if (!n) continue;
             fth_text_file *files = fth_arena_alloc(&w->arena, n * sizeof *files);
-            if (!files) return no_memory();
+            if (!files) return fth_no_memory("preparing a data set");
             memcpy(files, w->text[i].files[s], n * sizeof *files);
             FTH_TRY(fth_spool(w->folder.temp, files, n, &w->arena, &w->copies));
             w->text[i].files[s] = files;
@@ -122,7 +118,8 @@ static fth_err add_labels(work *w, const char *text) {
     if (w->labels.kind != FTH_LABELS_PLACES) return fth_label_set_add(&w->labels, text);
     for (const char *tag; tag = fth_tagged_tag(&text, &length), length > 0;) {
         char *name = strndup(tag, length);
-        fth_err err = name ? fth_label_set_add(&w->labels, name) : no_memory();
+        fth_err err =
+            name ? fth_label_set_add(&w->labels, name) : fth_no_memory("preparing a data set");
         free(name);
         FTH_TRY(err);
     }
@@ -262,14 +259,15 @@ static fth_err keep_tokenizer(work *w, int i, const char *model, size_t size, co
     FTH_TRY(fth_tokenizer_parse(model, size, name, &w->tokenizer[i]));
     snprintf(file, sizeof file, "tokenizer%s.%s", part, fth_tokenizer_suffix(w->tokenizer[i]));
     char *path = fth_strdup_printf("%s/%s", w->folder.temp, file);
-    if (!path) return no_memory();
+    if (!path) return fth_no_memory("preparing a data set");
     fth_err err = fth_file_write(path, model, size);
     free(path);
     FTH_TRY(err);
     fth_hash_text(fth_hash64(model, size), hash);
     json_t *entry = json_pack("{s:s, s:i, s:s}", "file", file, "size",
                               (int)fth_tokenizer_size(w->tokenizer[i]), "hash", hash);
-    return json_array_append_new(w->tokenizers, entry) == 0 ? FTH_OK : no_memory();
+    return json_array_append_new(w->tokenizers, entry) == 0 ? FTH_OK
+                                                            : fth_no_memory("preparing a data set");
 }
 
 static fth_err train_tokenizers(work *w) {
@@ -369,7 +367,8 @@ static fth_err describe_split(work *w, int split, const char *path, const fth_en
         "{s:I, s:I, s:I, s:I, s:I, s:i, s:s, s:o}", "sentences", (json_int_t)c->written, "read",
         (json_int_t)c->read, "too_long", (json_int_t)c->too_long, "empty", (json_int_t)c->empty,
         "cut", (json_int_t)c->cut, "references", (int)c->references, "hash", hash, "sides", sides);
-    if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0) return no_memory();
+    if (json_object_set_new(w->splits, fth_split_name(split), entry) != 0)
+        return fth_no_memory("preparing a data set");
     return FTH_OK;
 }
 
@@ -426,7 +425,7 @@ static fth_err encode_with_labels(work *w, int split, const char *path, const ch
     char *name = fth_strdup_printf("%s.labels", prefix);
     fth_err err =
         name ? fth_vectors_writer_new(name, type, 1, w->labels.kind != FTH_LABELS_PLACES, &labels)
-             : no_memory();
+             : fth_no_memory("preparing a data set");
     free(name);
     if (err == FTH_OK) err = encode(w, split, path, prefix, labels, counts);
     if (err == FTH_OK) err = fth_vectors_writer_finish(labels);
@@ -439,7 +438,8 @@ static fth_err prepare_split(work *w, int split) {
     if (w->text[split].kind == FTH_TEXT_NONE) return FTH_OK;
     char *prefix = fth_strdup_printf("%s/%s", w->folder.temp, fth_split_name(split));
     char *path = prefix ? fth_strdup_printf("%s.fds", prefix) : NULL;
-    fth_err err = path ? encode_with_labels(w, split, path, prefix, &counts) : no_memory();
+    fth_err err = path ? encode_with_labels(w, split, path, prefix, &counts)
+                       : fth_no_memory("preparing a data set");
     if (err == FTH_OK) warn_left_out(w, split, &counts);
     if (err == FTH_OK && counts.written == 0)
         err = fth_fail(FTH_BAD_INPUT, "%s: none of its %lld sentences can be used",
@@ -465,7 +465,7 @@ static fth_err prepare_splits(work *w) {
     static const int order[] = {FTH_VALID, FTH_TEST, FTH_TRAIN};
     int32_t size = fth_tokenizer_size(w->tokenizer[w->separate]);
     w->unigram = calloc((size_t)size, sizeof *w->unigram);
-    if (!w->unigram) return no_memory();
+    if (!w->unigram) return fth_no_memory("preparing a data set");
     for (int i = 0; i < FTH_N_SPLITS; i++) FTH_TRY(prepare_split(w, order[i]));
     w->unigram_nll = w->text[FTH_TRAIN].kind ? unigram_nll(w->unigram, size) : NAN;
     return FTH_OK;
@@ -487,7 +487,7 @@ static fth_err run(work *w) {
     FTH_TRY(check_request(w));
     w->tokenizers = json_array();
     w->splits = json_object();
-    if (!w->tokenizers || !w->splits) return no_memory();
+    if (!w->tokenizers || !w->splits) return fth_no_memory("preparing a data set");
     FTH_TRY(fth_data_dir_open(&w->folder, w->p->out, w->p->force));
     FTH_TRY(copy_inputs(w));
     FTH_TRY(find_labels(w));

@@ -7,10 +7,6 @@
 
 enum { FEW_SENTENCES = 100, MOST_NAMED = 8 };
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the files of many directions");
-}
-
 /* ---- files ---- */
 
 fth_err fth_pairs_texts(const fth_pairs *pairs, fth_arena *arena,
@@ -21,7 +17,8 @@ fth_err fth_pairs_texts(const fth_pairs *pairs, fth_arena *arena,
                                    fth_arena_alloc(arena, n * sizeof **files)};
         int32_t *directions = fth_arena_alloc(arena, n * sizeof *directions);
         size_t count = 0;
-        if (!files[0] || !files[1] || !directions) return no_memory();
+        if (!files[0] || !files[1] || !directions)
+            return fth_no_memory("the files of many directions");
         for (size_t i = 0; i < n; i++) {
             const char *const *file = pairs->of[i].file[split];
             if (!file[0]) continue;
@@ -77,7 +74,7 @@ fth_err fth_tagging_init(fth_tagging *g, const fth_languages *l, const fth_token
     g->tags = calloc((size_t)l->n, sizeof *g->tags);
     g->written = calloc((size_t)l->n, sizeof *g->written);
     g->is_tag = calloc((size_t)fth_tokenizer_size(t), sizeof *g->is_tag);
-    if (!g->tags || !g->written || !g->is_tag) return no_memory();
+    if (!g->tags || !g->written || !g->is_tag) return fth_no_memory("the files of many directions");
     for (int32_t i = 0; i < l->n; i++) {
         fth_ids all = {0}; /* of source and target, whatever the tags are */
         const fth_languages both = {
@@ -109,7 +106,8 @@ fth_err fth_tagging_describe(const fth_tagging *g, const fth_languages *l,
     json_t *counts = json_array();
     for (int32_t i = 0; i < g->n; i++)
         json_array_append_new(counts, json_integer((json_int_t)g->written[i]));
-    if (json_object_set_new(entry, "directions", counts) != 0) return no_memory();
+    if (json_object_set_new(entry, "directions", counts) != 0)
+        return fth_no_memory("the files of many directions");
     names few = {0}, none = {0};
     for (size_t k = 0; k < text->n_files[0]; k++) {
         const int32_t i = text->directions[k];

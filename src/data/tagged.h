@@ -6,9 +6,9 @@
 #include "base/str.h"
 #include "text/lines.h"
 
-/* The next sentence: its words and its tags, each with one blank between them; *more: false after the
- * last. Of a line of several columns the first is the word and the last the tag. FTH_BAD_INPUT, with
- * file and line: a line without a tag. */
+/* The next sentence: its words and its tags, each with one blank between them; *more: false after
+ * the last. Of a line of several columns the first is the word and the last the tag. FTH_BAD_INPUT,
+ * with file and line: a line without a tag. */
 fth_err fth_tagged_next(fth_lines *lines, fth_str *words, fth_str *tags, bool *more);
 
 /* The next tag of a text of tags; *length 0 after the last. Moves *text behind it. */

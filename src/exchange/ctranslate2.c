@@ -222,7 +222,7 @@ static int32_t size_of(const fth_st_file *f, const char *name, int dimension) {
 static void config_of(const fth_ct2_file *file, double eps, fth_config *c) {
     const fth_st_file *f = &file->file;
     *c = fth_config_default();
-    snprintf(c->method, sizeof c->method, setting(f, "encoder/pre_norm", 0) ? "preln" : "postln");
+    fth_plain_method(c, setting(f, "encoder/pre_norm", 0) ? FTH_NORM_PRE : FTH_NORM_POST);
     c->encoder_layers = count_layers(f, "encoder");
     c->decoder_layers = count_layers(f, "decoder");
     c->heads = setting(f, "encoder/num_heads", 0);

@@ -42,6 +42,6 @@ fth_err fth_import(const char *from, const char *folder, const char *out, fth_im
 /* The names of all formats, for option tables, and of those that can be read. test_exchange
  * compares them with formats.def. */
 #define FTH_EXPORT_NAMES "ctranslate2|hf-marian|hf-fsmt|hf-bert|hf-opt|hf-gpt2|onnx"
-#define FTH_IMPORT_NAMES "hf-marian|hf-fsmt|hf-bert|hf-opt|hf-gpt2"
+#define FTH_IMPORT_NAMES "hf-marian|hf-fsmt|hf-bert|hf-opt|hf-gpt2|fairseq"
 
 #endif

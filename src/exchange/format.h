@@ -44,10 +44,12 @@ typedef struct fth_format {
     const char *(*lacks)(const fth_model *m, fth_norm_place norm);
     fth_adjust *adjust; /* NULL: nothing */
     /* Writes the files of the model, the tokenizer and the settings of generation into
-     * job->folder. */
+     * job->folder. NULL: it is read alone, and lacks says so. */
     fth_err (*write)(const fth_export_job *job);
     /* Reads a folder: the check of an export, and import. */
     fth_err (*read)(const char *folder, fth_weighted *out);
+    /* Says what is strange about a model that was read; NULL: nothing. */
+    void (*remarks)(const fth_weighted *w, fth_import_note *note, void *context);
     bool imports;        /* read is complete: a model can be made of it */
     const char *example; /* of the model card: Python that runs the model */
 } fth_format;
@@ -64,6 +66,13 @@ fth_err fth_format_find(const char *name, const fth_format **out);
 
 /* The same model as the format wants it: folded, with one eps, with a table of positions. */
 fth_err fth_plain_make(const fth_format *format, const fth_weighted *from, fth_weighted *out);
+
+/* Makes it a configuration of the plain method with this norm place. */
+void fth_plain_method(fth_config *c, fth_norm_place norm);
+
+/* Gives a model whose matrix of the logits is that of its words one of its own, in which the last
+ * `more` words have no say: they are only read. */
+fth_err fth_untie(fth_weighted *w, int32_t more);
 
 /* Multiplies a parameter by its name; one that is not there is left alone. */
 void fth_scale_param(const fth_model *m, float *flat, const char *name, double factor);
@@ -88,7 +97,7 @@ fth_err fth_write_vocabulary(const fth_export_job *job, const fth_tokenizer *t, 
                              bool ids, const char *name);
 /* A SentencePiece model of the source's folder under another name; where there is none, nothing. */
 fth_err fth_copy_tokenizer(const fth_export_job *job, bool source, const char *name);
-/* tokenizer.model, or tokenizer.src.model and tokenizer.tgt.model, as they are. */
+/* The tokenizers of the source's folder as they are, SentencePiece models or tokenizer.json. */
 fth_err fth_copy_tokenizers(const fth_export_job *job);
 /* fathom's own config.json, and back. */
 fth_err fth_copy_config(const fth_export_job *job);

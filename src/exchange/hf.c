@@ -87,12 +87,17 @@ static fth_err load_vocab(fth_hf_folder *h) {
     return err;
 }
 
-fth_err fth_hf_open(fth_hf_folder *h, const char *path, const char *model_type) {
+fth_err fth_hf_open_as(fth_hf_folder *h, const char *path, const char *name) {
     *h = (fth_hf_folder){.path = path};
-    if (snprintf(h->file, sizeof h->file, "%s/config.json", path) >= (int)sizeof h->file)
+    if (snprintf(h->file, sizeof h->file, "%s/%s", path, name) >= (int)sizeof h->file)
         return fth_fail(FTH_USAGE, "%.100s...: the name is too long", path);
     FTH_TRY(fth_json_load(h->file, &h->config));
-    if (!json_is_object(h->config)) return fth_fail(FTH_BAD_INPUT, "%s: is no object", h->file);
+    if (json_is_object(h->config)) return FTH_OK;
+    return fth_fail(FTH_BAD_INPUT, "%s: is no object", h->file);
+}
+
+fth_err fth_hf_open(fth_hf_folder *h, const char *path, const char *model_type) {
+    FTH_TRY(fth_hf_open_as(h, path, "config.json"));
     const char *type = json_string_value(json_object_get(h->config, "model_type"));
     if (!type || strcmp(type, model_type) != 0) {
         char rule[80];
@@ -247,6 +252,8 @@ static fth_err read_weights(const char *path, const fth_config *c, const fth_row
                        (long long)out->model.params.size);
     if (err == FTH_OK) err = fth_rows_in_read(in, file, &out->model, out->flat);
     if (err == FTH_OK && adjust) adjust(&out->model, out->flat, false);
+    if (err == FTH_OK && in->copied >= 0 && c->share != FTH_SHARE_NONE)
+        err = fth_untie(out, in->more_words);
     if (err == FTH_OK &&
         fth_weights_finite(&out->model, out->flat, "weights must be finite") != FTH_OK)
         err = fth_fail_in(FTH_BAD_INPUT, "%s", path);

@@ -38,6 +38,8 @@ typedef struct fth_hf_folder {
 } fth_hf_folder;
 
 fth_err fth_hf_open(fth_hf_folder *h, const char *path, const char *model_type);
+/* The same with another file of settings, of any kind of model. */
+fth_err fth_hf_open_as(fth_hf_folder *h, const char *path, const char *name);
 void fth_hf_close(fth_hf_folder *h);
 
 /* A key of config.json; a missing one, or null, is the fallback, INT32_MIN and NULL: it must be

@@ -85,7 +85,7 @@ static fth_err read_folder(const fth_hf_folder *h, fth_weighted *out) {
     static const char *const ignored[] = {"model.*coder.embed_positions.weight", NULL};
     fth_config c = fth_config_default();
     fth_hf_words words;
-    snprintf(c.method, sizeof c.method, "postln");
+    fth_plain_method(&c, FTH_NORM_POST);
     FTH_TRY(read_config(h, &c, &words));
     const fth_rows_in in = {
         .rows = rows, .ignored = ignored, .more_words = words.more, .copied = words.copied};

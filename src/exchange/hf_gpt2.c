@@ -70,7 +70,7 @@ static fth_err read_config(const fth_hf_folder *h, fth_config *c, fth_hf_words *
     c->encoder_layer_norm_eps = c->decoder_layer_norm_eps = c->layer_norm_eps;
     c->share = tied ? FTH_SHARE_DEC : FTH_SHARE_NONE;
     c->positions = FTH_LEARNED;
-    snprintf(c->method, sizeof c->method, "preln");
+    fth_plain_method(c, FTH_NORM_PRE);
     return fth_hf_special(h, -1, c, words);
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "exchange/hf.h"
 
@@ -59,7 +60,9 @@ static json_t *tokenizer_config(const fth_export_job *job) {
 
 static fth_err write_tokenizer(const fth_export_job *job) {
     const fth_config *c = &job->model->config;
-    if (!job->src || !job->tgt) return FTH_OK;
+    const bool spm = fth_folder_has(job->spec->model, "tokenizer.model") ||
+                     fth_folder_has(job->spec->model, "tokenizer.src.model");
+    if (!spm || !job->src || !job->tgt) return fth_copy_tokenizers(job);
     FTH_TRY(fth_copy_tokenizer(job, true, "source.spm"));
     FTH_TRY(fth_copy_tokenizer(job, false, "target.spm"));
     FTH_TRY(fth_write_vocabulary(job, job->src, c->src_vocab, true, "vocab.json"));
@@ -126,7 +129,7 @@ static fth_err read_folder(const fth_hf_folder *h, fth_weighted *out) {
     fth_config c = fth_config_default();
     fth_hf_words words;
     bool scaled = true;
-    snprintf(c.method, sizeof c.method, "postln");
+    fth_plain_method(&c, FTH_NORM_POST);
     FTH_TRY(read_config(h, &c, &words));
     FTH_TRY(fth_hf_bool(h, "scale_embedding", false, &scaled));
     const fth_rows_in in = {.rows = rows,

@@ -69,7 +69,7 @@ static fth_err read_config(const fth_hf_folder *h, fth_config *c, fth_hf_words *
     FTH_TRY(fth_hf_bool(h, "do_layer_norm_before", true, &before));
     c->share = tied ? FTH_SHARE_DEC : FTH_SHARE_NONE;
     c->positions = FTH_LEARNED;
-    snprintf(c->method, sizeof c->method, before ? "preln" : "postln");
+    fth_plain_method(c, before ? FTH_NORM_PRE : FTH_NORM_POST);
     return fth_hf_special(h, -1, c, words);
 }
 

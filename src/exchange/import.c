@@ -106,11 +106,13 @@ fth_err fth_import(const char *from, const char *folder, const char *out, fth_im
         return fth_fail(FTH_USAGE, "--out %s: is a checkpoint of a training; choose another folder",
                         out);
     fth_err err = format->read(folder, &w);
+    if (err == FTH_OK && format->remarks) format->remarks(&w, note, context);
     if (err == FTH_OK) err = take_tokenizers(folder, &w.model.config, files);
     if (err == FTH_OK) err = write_model(out, &w, files);
     if (err == FTH_OK && !files[0].data)
-        note(context, "no tokenizer was taken over: the folder has no SentencePiece model whose "
-                      "pieces have the numbers of the model's words");
+        note(context,
+             "no tokenizer was taken over: the folder has none that fathom reads and whose "
+             "pieces have the numbers of the model's words");
     for (int i = 0; i < 2; i++) free(files[i].data);
     fth_weighted_fini(&w);
     return err;

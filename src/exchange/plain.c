@@ -16,6 +16,10 @@ void fth_weighted_fini(fth_weighted *w) {
     w->there = false;
 }
 
+void fth_plain_method(fth_config *c, fth_norm_place norm) {
+    snprintf(c->method, sizeof c->method, "%s", fth_method_plain(norm)->id);
+}
+
 static void scale(float *x, int64_t n, double factor) {
     for (int64_t i = 0; i < n; i++) x[i] = (float)(x[i] * factor);
 }
@@ -196,4 +200,26 @@ fth_err fth_plain_make(const fth_format *format, const fth_weighted *from, fth_w
     if (err == FTH_OK) err = leveled(format, &plain, out);
     fth_weighted_fini(&plain);
     return err;
+}
+
+fth_err fth_untie(fth_weighted *w, int32_t more) {
+    fth_weighted to = {0};
+    fth_config config = w->model.config;
+    config.share = FTH_SHARE_NONE;
+    fth_err err = reshape(w, &config, &to);
+    const int32_t at =
+        err == FTH_OK ? fth_params_find(&to.model.params, "output_projection.weight") : -1;
+    if (at >= 0) {
+        const fth_param *p = &to.model.params.param[at];
+        const int64_t n = more * p->shape[1];
+        memset(to.flat + p->offset + fth_param_size(p) - n, 0, sizeof *to.flat * (size_t)n);
+    }
+    fth_weighted_fini(err == FTH_OK ? w : &to);
+    if (err != FTH_OK) return err;
+    FTH_TRY(fth_model_init(&w->model, &config)); /* a model does not move: it is made again */
+    w->there = true;
+    w->flat = to.flat;
+    to.flat = NULL;
+    fth_weighted_fini(&to);
+    return FTH_OK;
 }

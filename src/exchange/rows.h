@@ -33,8 +33,8 @@ void fth_tensors_fini(fth_tensors *t);
 fth_err fth_tensors_add(fth_tensors *t, const char *name, fth_st_dtype dtype, int rank,
                         const int64_t *shape, const void *data, float **room);
 
-/* The tensors of a model by a table that ends with a NULL name; they may point into flat. Of rows for
- * the same tensor the first counts. */
+/* The tensors of a model by a table that ends with a NULL name; they may point into flat. Of rows
+ * for the same tensor the first counts. */
 fth_err fth_rows_out(const fth_row *rows, const fth_model *m, const float *flat, fth_tensors *out);
 
 /* Makes a parameter that a file has not; false: it must be there. */

@@ -66,6 +66,7 @@ const fth_method fth_method_deepnorm = {
     .extra = "none",
     .export_to = "plain Post-LN, exact with an LN eps per stack",
     .advice = "warm-up",
+    .torchscale = "deepnorm",
     .norm = FTH_NORM_POST,
     .options = options,
     .resolve = resolve,

@@ -53,14 +53,15 @@ typedef struct fth_site {
 struct fth_fold;
 
 typedef struct fth_method {
-    const char *id;        /* the name of the flag */
-    bool plain;            /* what others of its `norm` fold to */
-    const char *title;     /* its name in the papers, with another one that is used */
-    const char *paper;     /* authors, year, reference */
-    const char *equation;  /* one line of text */
-    const char *extra;     /* extra learned parameters, in words */
-    const char *export_to; /* what a trained model folds to, in words */
-    const char *advice;    /* what it needs to train: warm-up and the like */
+    const char *id;         /* the name of the flag */
+    bool plain;             /* what others of its `norm` fold to */
+    const char *title;      /* its name in the papers, with another one that is used */
+    const char *paper;      /* authors, year, reference */
+    const char *equation;   /* one line of text */
+    const char *extra;      /* extra learned parameters, in words */
+    const char *export_to;  /* what a trained model folds to, in words */
+    const char *advice;     /* what it needs to train: warm-up and the like */
+    const char *torchscale; /* the key that chooses it in torchscale's settings; NULL: none */
     fth_norm_place norm;
     bool final_norm;            /* an LN after each stack */
     const fth_norm_kind *norms; /* of its own, ended by a NULL prefix; NULL: the usual ones alone */

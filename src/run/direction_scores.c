@@ -18,10 +18,6 @@ typedef struct work {
     fth_input *inputs;
 } work;
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the translations of all directions");
-}
-
 /* ---- opening ---- */
 
 static fth_err read_lines(const fth_direction_job *job, const char *side, fth_text_lines *out) {
@@ -29,7 +25,8 @@ static fth_err read_lines(const fth_direction_job *job, const char *side, fth_te
              fth_strdup_printf("%s/%s.%s.txt", job->data->path, fth_split_name(job->split), side),
          *data = NULL;
     size_t size = 0;
-    fth_err err = path ? fth_file_read(path, &data, &size) : no_memory();
+    fth_err err = path ? fth_file_read(path, &data, &size)
+                       : fth_no_memory("the translations of all directions");
     if (err == FTH_OK) err = fth_text_lines_take(data, size, path, out);
     free(path);
     return err;
@@ -62,7 +59,8 @@ static fth_err open_lines(work *w) {
     s->first = calloc(n + 1, sizeof *s->first);
     s->line = calloc(n + 1, sizeof *s->line);
     w->tags = calloc(n, sizeof *w->tags);
-    if (!s->of || !s->first || !s->line || !w->tags) return no_memory();
+    if (!s->of || !s->first || !s->line || !w->tags)
+        return fth_no_memory("the translations of all directions");
     for (int32_t k = 0; k < s->n; k++) {
         const int64_t there = count_of(job, job->split, k),
                       most = job->sentences > 0 && job->sentences < there ? job->sentences : there;
@@ -77,7 +75,7 @@ static fth_err open_lines(work *w) {
     FTH_TRY(read_lines(job, "tgt", &s->refs));
     s->outputs = calloc((size_t)s->first[s->n] + 1, sizeof *s->outputs);
     w->inputs = calloc(AT_ONCE, sizeof *w->inputs);
-    if (!s->outputs || !w->inputs) return no_memory();
+    if (!s->outputs || !w->inputs) return fth_no_memory("the translations of all directions");
     return check_lines(w);
 }
 
@@ -102,7 +100,7 @@ static fth_err translate_some(work *w, fth_generator *g, int64_t from, int64_t *
         const fth_text line = s->sources.line[s->line[k] + i - s->first[k]];
         w->inputs[*n] =
             (fth_input){.text = strndup(line.text, line.length), .tags = &w->tags[k], .number = i};
-        if (!w->inputs[*n].text) err = no_memory();
+        if (!w->inputs[*n].text) err = fth_no_memory("the translations of all directions");
     }
     if (err == FTH_OK) err = fth_generate(g, w->inputs, *n, take, w);
     for (int64_t i = 0; i < *n; i++) free((char *)w->inputs[i].text);
@@ -130,7 +128,7 @@ static fth_err score_direction(const work *w, int32_t k) {
     const bool chinese = strncmp(fth_languages_target(&w->job->data->languages, k), "zh", 2) == 0;
     const fth_text *ref = s->refs.line + s->line[k];
     fth_text *hyp = malloc(sizeof *hyp * (n + 1));
-    if (!hyp) return no_memory();
+    if (!hyp) return fth_no_memory("the translations of all directions");
     for (size_t i = 0; i < n; i++) hyp[i] = fth_str_view(&s->outputs[s->first[k] + (int64_t)i]);
     const fth_text_pairs pairs = {.hyp = hyp, .ref = &ref, .n = n, .n_refs = 1};
     fth_err err = fth_text_bleu(&pairs, chinese ? FTH_TOK_ZH : FTH_TOK_13A, NULL, &score->bleu);
@@ -180,7 +178,7 @@ void fth_direction_scores_fini(fth_direction_scores *s) {
 static fth_err write_file(const char *folder, const char *name, const char *ending,
                           const fth_str *text) {
     char *path = fth_strdup_printf("%s/%s.%s", folder, name, ending);
-    if (!path) return no_memory();
+    if (!path) return fth_no_memory("the translations of all directions");
     const fth_err err = fth_file_write(path, text->text ? text->text : "", text->length);
     free(path);
     return err;

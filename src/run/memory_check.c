@@ -1,5 +1,5 @@
-/* memory_check.c: the least that a model takes, and the packed batches that are there at a time, against what
- * the device and the machine have free. */
+/* memory_check.c: the least that a model takes, and the packed batches that are there at a time,
+ * against what the device and the machine have free. */
 #include "run/memory_check.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* memory_check.h: is there memory for a run? Asked before anything is built.
  *
  * The loss of an update is divided by the tokens of all its batches. They are counted before the
- * first is run and then made one after the other, so --update-freq takes no memory; but in a pipeline
- * several of them are on their way, and there all are made first. */
+ * first is run and then made one after the other, so --update-freq takes no memory; but in a
+ * pipeline several of them are on their way, and there all are made first. */
 #ifndef FTH_RUN_MEMORY_CHECK_H
 #define FTH_RUN_MEMORY_CHECK_H
 

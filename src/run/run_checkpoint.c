@@ -3,7 +3,6 @@
 #include "run/running.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "run/trainer_files.h"
 
@@ -14,14 +13,6 @@ fth_err fth_running_check_folder(const fth_running *r) {
         "%s: was removed or moved while training wrote there; what was not saved before "
         "is lost",
         r->spec->save_dir);
-}
-
-static fth_err log_checkpoint(fth_running *r) {
-    json_t *line = fth_run_log_line("checkpoint", r->state.update);
-    char path[64];
-    snprintf(path, sizeof path, "checkpoints/step-%08lld", (long long)r->state.update);
-    fth_run_log_text(line, "path", path);
-    return fth_run_log_write(&r->lines, line);
 }
 
 /* Without a validation set the newest counts as the best. */
@@ -53,7 +44,7 @@ fth_err fth_running_save(fth_running *r) {
     if (err != FTH_OK) FTH_TRY(fth_running_check_folder(r)); /* the reason, where it has gone */
     FTH_TRY(err);
     if (!fth_running_writes(r)) return FTH_OK;
-    FTH_TRY(log_checkpoint(r));
+    FTH_TRY(fth_running_log_checkpoint(r));
     return settle(r);
 }
 
@@ -61,6 +52,6 @@ fth_err fth_running_save(fth_running *r) {
 fth_err fth_running_catch_up(fth_running *r) {
     bool logged;
     FTH_TRY(fth_run_log_has(&r->lines, "checkpoint", r->state.update, &logged));
-    if (!logged) FTH_TRY(log_checkpoint(r));
+    if (!logged) FTH_TRY(fth_running_log_checkpoint(r));
     return settle(r);
 }

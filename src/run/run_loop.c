@@ -2,52 +2,12 @@
  * checkpoints where they are due. */
 #include "run/running.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/progress.h"
 #include "base/signals.h"
 #include "run/run_ranks.h"
-
-/* How long ranks have waited for each other since the last line. Stages of a pipeline always
- * wait. */
-static fth_err look_at_ranks(fth_running *r, double seconds, fth_rank_waits *out) {
-    fth_ranks *ranks = r->spec->ranks;
-    FTH_TRY(fth_ranks_waits(ranks, fth_ranks_waited(ranks) - r->waited, seconds, out));
-    if (out->slow >= 0 && out->slow != r->slow && r->spec->pipeline <= 1) {
-        fth_running_warn(r, out->text);
-        r->slow = out->slow;
-    }
-    r->waited = fth_ranks_waited(ranks);
-    return FTH_OK;
-}
-
-static fth_err log_train(fth_running *r) {
-    fth_train_state *s = &r->state;
-    double seconds = fth_now() - r->since, n = (double)s->log_updates;
-    fth_rank_waits waits;
-    FTH_TRY(look_at_ranks(r, seconds, &waits));
-    json_t *line = fth_run_log_line("train", r->state.update);
-    fth_run_log_number(line, "epoch", (double)r->position.epoch);
-    fth_run_log_number(line, "loss", s->log_loss / (double)s->log_tokens);
-    fth_run_log_number(line, "nll_loss", s->log_nll / (double)s->log_tokens);
-    fth_run_log_number(line, "ppl", exp(s->log_nll / (double)s->log_tokens));
-    fth_run_log_number(line, "gnorm", s->log_gnorm / n);
-    fth_run_log_number(line, "lr", fth_schedule_lr(&r->trainer.recipe.schedule, s->update));
-    fth_run_log_number(line, "alpha", s->alpha);
-    fth_run_log_number(line, "wps", (double)r->tokens / seconds);
-    fth_run_log_number(line, "ups", (double)r->updates / seconds);
-    fth_run_log_number(line, "tokens", (double)r->state.tokens);
-    fth_run_log_number(line, "wall", fth_running_wall(r));
-    fth_run_log_number(line, "data_wait", fth_prefetch_waited(r->prefetch));
-    if (r->spec->ranks) fth_run_log_number(line, "rank_wait", waits.mean);
-    s->log_loss = s->log_nll = s->log_gnorm = 0;
-    s->log_tokens = s->log_updates = 0;
-    r->tokens = r->updates = 0;
-    r->since = fth_now();
-    return fth_run_log_write(&r->lines, line);
-}
 
 /* Validation and checkpoint belong together: the state that is saved knows the score. One that a
  * signal ends is made when the run goes on. */
@@ -194,7 +154,7 @@ fth_err fth_running_loop(fth_running *r, int *signal) {
         snprintf(extra, sizeof extra, "loss %.3f, %.0f tokens/s", u.nll,
                  (double)r->tokens / (fth_now() - r->since + 1e-9));
         fth_progress_update(&bar, t, extra);
-        if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, log_train(r), done);
+        if (is_due(t, r->spec->log_interval)) FTH_TRY_OR(err, fth_running_log_train(r), done);
         if (is_regular(r->spec, t)) {
             const bool validation = is_due(t, r->spec->validate_interval);
             const double begun = fth_now(), waited = fth_ranks_waited(r->spec->ranks);
@@ -205,7 +165,7 @@ fth_err fth_running_loop(fth_running *r, int *signal) {
         }
     }
     err = FTH_OK;
-    if (r->state.log_updates > 0) FTH_TRY_OR(err, log_train(r), done);
+    if (r->state.log_updates > 0) FTH_TRY_OR(err, fth_running_log_train(r), done);
     const bool unjudged = r->evaluates && *signal == 0 && r->state.validated != r->state.update;
     if (saved != r->state.update || unjudged) err = validate_and_save(r, *signal == 0);
     if (r->evaluates && r->state.validated != r->state.update) *signal = fth_signals_pending();

@@ -49,8 +49,13 @@ typedef struct fth_running {
 
 /* run.c. Of several ranks one writes, and says what is to be said. */
 bool fth_running_writes(const fth_running *r);
+double fth_running_wall(const fth_running *r); /* seconds of all processes of the run */
+
+/* run_log_lines.c */
+fth_err fth_running_log_start(fth_running *r);
+fth_err fth_running_log_train(fth_running *r); /* of the updates since the last such line */
+fth_err fth_running_log_checkpoint(fth_running *r);
 void fth_running_warn(void *running, const char *text); /* on standard error and in the log */
-double fth_running_wall(const fth_running *r);          /* seconds of all processes of the run */
 
 /* run_open.c: what each rank does by itself. */
 fth_err fth_running_open(fth_running *r);

@@ -28,10 +28,6 @@ struct fth_scorer {
     size_t n_parts;       /* 1: there is one language pair */
 };
 
-static fth_err no_memory(void) {
-    return fth_fail(FTH_NO_MEMORY, "no memory for the score of a validation");
-}
-
 const char *fth_score_name(fth_score_kind kind) {
     static const char *const names[] = {"none", "bleu", "chrf", "wer", "cer"};
     return names[kind];
@@ -46,7 +42,8 @@ bool fth_score_is_error(fth_score_kind kind) {
 static fth_err read_text(const fth_folder *f, const char *part, fth_text_lines *out) {
     char *path = fth_strdup_printf("%s/valid.%s.txt", f->path, part), *data = NULL;
     size_t size = 0;
-    fth_err err = path ? fth_file_read(path, &data, &size) : no_memory();
+    fth_err err =
+        path ? fth_file_read(path, &data, &size) : fth_no_memory("the score of a validation");
     if (err == FTH_OK) err = fth_text_lines_take(data, size, path, out);
     free(path);
     return err;
@@ -67,7 +64,7 @@ static fth_err read_texts(fth_scorer *s, const fth_folder *f) {
     s->n_refs = 1 + (size_t)further_references(f);
     s->refs = calloc(s->n_refs, sizeof *s->refs);
     s->ref = calloc(s->n_refs, sizeof *s->ref);
-    if (!s->refs || !s->ref) return no_memory();
+    if (!s->refs || !s->ref) return fth_no_memory("the score of a validation");
     for (size_t i = 0; i < s->n_refs; i++) {
         snprintf(part, sizeof part, i ? "ref%zu" : "tgt", i);
         FTH_TRY(read_text(f, part, &s->refs[i]));
@@ -100,7 +97,7 @@ static fth_err choose_lines(fth_scorer *s, const fth_folder *f) {
     s->n_parts = f->languages.n ? (size_t)f->languages.n : 1;
     s->tags = calloc(s->n_parts, sizeof *s->tags);
     s->part = calloc(s->n_parts + 1, sizeof *s->part);
-    if (!s->tags || !s->part) return no_memory();
+    if (!s->tags || !s->part) return fth_no_memory("the score of a validation");
     const size_t lines = s->n;
     size_t from = 0;
     s->n = 0;
@@ -125,7 +122,7 @@ static fth_err make_lines(fth_scorer *s) {
     s->inputs = calloc(s->n + 1, sizeof *s->inputs);
     s->outputs = calloc(s->n + 1, sizeof *s->outputs);
     s->hyp = calloc(s->n + 1, sizeof *s->hyp);
-    if (!s->inputs || !s->outputs || !s->hyp) return no_memory();
+    if (!s->inputs || !s->outputs || !s->hyp) return fth_no_memory("the score of a validation");
     for (size_t i = 0; i < s->n && s->recordings; i++) {
         const fth_vectors *v = s->recordings->frames;
         const int64_t frames = fth_vectors_length(v, (int64_t)i);
@@ -139,7 +136,7 @@ static fth_err make_lines(fth_scorer *s) {
         s->inputs[i] = (fth_input){.text = strndup(line->text, line->length),
                                    .tags = s->tags[k].n ? &s->tags[k] : NULL,
                                    .number = (int64_t)i};
-        if (!s->inputs[i].text) return no_memory();
+        if (!s->inputs[i].text) return fth_no_memory("the score of a validation");
     }
     return FTH_OK;
 }
@@ -161,7 +158,7 @@ static fth_err open_scorer(fth_scorer *s, const fth_folder *f) {
 
 fth_err fth_scorer_new(const fth_scorer_spec *spec, const fth_folder *data, fth_scorer **out) {
     fth_scorer *s = calloc(1, sizeof *s);
-    if (!s) return no_memory();
+    if (!s) return fth_no_memory("the score of a validation");
     s->spec = *spec;
     fth_err err = open_scorer(s, data);
     if (err == FTH_OK)

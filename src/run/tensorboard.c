@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/protobuf.h"
 
@@ -195,12 +195,6 @@ fth_err fth_events_record(const json_t *line, double time, fth_str *out) {
 
 /* ---- the file ---- */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static fth_err write_all(const fth_events *e, const fth_str *text) {
     for (size_t done = 0; done < text->length;) {
         const ssize_t n = write(e->fd, text->text + done, text->length - done);
@@ -214,7 +208,7 @@ static fth_err write_all(const fth_events *e, const fth_str *text) {
 static fth_err write_version(const fth_events *e) {
     fth_pb event = {0};
     fth_str text = {0};
-    fth_pb_double(&event, EVENT_TIME, now());
+    fth_pb_double(&event, EVENT_TIME, fth_seconds(CLOCK_REALTIME));
     fth_pb_text(&event, EVENT_VERSION, "brain.Event:2");
     fth_err err = frame(&event, &text);
     if (err == FTH_OK) err = write_all(e, &text);
@@ -229,8 +223,8 @@ fth_err fth_events_open(fth_events *e, const char *run) {
     if (snprintf(folder, sizeof folder, "%s/tensorboard", run) >= (int)sizeof folder)
         return fth_fail(FTH_USAGE, "--save-dir %.100s...: the name is too long", run);
     FTH_TRY(fth_make_dirs(folder));
-    e->path = fth_strdup_printf("%s/events.out.tfevents.%lld.%s.%ld.0", folder, (long long)now(),
-                                host, (long)getpid());
+    e->path = fth_strdup_printf("%s/events.out.tfevents.%lld.%s.%ld.0", folder,
+                                (long long)fth_seconds(CLOCK_REALTIME), host, (long)getpid());
     if (!e->path) return fth_fail(FTH_NO_MEMORY, "no memory for a name");
     e->fd = open(e->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (e->fd < 0) return fth_fail(FTH_IO, "%s: cannot open: %s", e->path, strerror(errno));
@@ -246,7 +240,7 @@ void fth_events_close(fth_events *e) {
 fth_err fth_events_line(fth_events *e, const json_t *line) {
     fth_str text = {0};
     if (!e->path) return FTH_OK;
-    fth_err err = fth_events_record(line, now(), &text);
+    fth_err err = fth_events_record(line, fth_seconds(CLOCK_REALTIME), &text);
     if (err == FTH_OK) err = write_all(e, &text);
     fth_str_fini(&text);
     return err;

@@ -1,6 +1,6 @@
 /* sentencepiece.cc: the calls of SentencePiece, each behind a catch of everything; training runs in
- * a child process (base/apart.h), since the library may abort. The only part of fathom that is
- * C++. */
+ * a child process (base/child_process.h), since the library may abort. The only part of fathom that
+ * is C++. */
 #include "text/tokenizer_kind.h"
 
 #include <sentencepiece_processor.h>
@@ -230,7 +230,7 @@ struct training {
 };
 
 /* SentencePiece's trainer ends the process where it finds that it cannot go on. */
-fth_err train_apart(void *state, char **model, size_t *size) {
+fth_err train_in_child(void *state, char **model, size_t *size) {
     const auto *t = static_cast<const training *>(state);
     return guarded("tokenizer", [&] { return train(t->spec, t->next, t->state, model, size); });
 }
@@ -483,7 +483,8 @@ extern "C" {
 fth_err fth_spm_train(const fth_tokenizer_spec *spec, fth_text_next next, void *state, char **model,
                       size_t *size) {
     training t = {spec, next, state};
-    return fth_in_child("the tokenizer's training by SentencePiece", train_apart, &t, model, size);
+    return fth_in_child("the tokenizer's training by SentencePiece", train_in_child, &t, model,
+                        size);
 }
 
 fth_err fth_spm_parse(const void *data, size_t size, const char *name, fth_tokenizer **out) {

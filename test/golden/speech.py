@@ -6,22 +6,17 @@ writes speech/CASE/ (the files of trace/). Needs torch and safetensors. Everythi
 reference.py's.
 """
 
-import json
 import math
-import os
 import random
-import shutil
 import zlib
 
 import torch
-from safetensors.torch import save_file
 
 import reference
 from cases import draw_parameters, draw_tokens, drop_targets, make_config
+from golden_case import write_case, write_cases
 from make_golden import KINK
-from reference import F64, Forward, loss_of, parse_flags, save_floats, sinusoids
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from reference import F64, Forward, loss_of, sinusoids
 
 
 def rows_of(frames):
@@ -127,35 +122,12 @@ def make_batch(config, rng):
     return batch
 
 
-def write_case(name, config, flags):
-    folder = os.path.join(HERE, "speech", name)
-    os.makedirs(folder)
-    seed = zlib.crc32(("speech " + name).encode())
+def write(folder, case, config, flags):
+    seed = zlib.crc32(("speech " + case).encode())
     batch = make_batch(config, random.Random(seed))
     reference.run = run  # trace() runs this forward pass
-    for attempt in range(100):
-        params = draw(config, seed + attempt)
-        result, kink = reference.trace(config, params, batch, **parse_flags(flags))
-        if kink > 100 * KINK:  # in bf16 too
-            break
-    else:
-        raise SystemExit(f"{name}: no draw keeps away from the ReLU kinks")
-    for file, value in (("config.json", config), ("case.json", {"args": flags})):
-        with open(os.path.join(folder, file), "w", encoding="utf-8") as f:
-            json.dump(value, f, indent=1)
-            f.write("\n")
-    save_floats(os.path.join(folder, "model.safetensors"), params)
-    save_floats(os.path.join(folder, "expected.safetensors"), result)
-    save_file(batch, os.path.join(folder, "batch.safetensors"), metadata={"format": "pt"})
-
-
-def main():
-    torch.set_num_threads(1)
-    shutil.rmtree(os.path.join(HERE, "speech"), ignore_errors=True)
-    for name, config, flags in cases():
-        write_case(name, config, flags)
-        print(name)
+    write_case(folder, config, flags, batch, lambda attempt: draw(config, seed + attempt), 100 * KINK)  # in bf16 too
 
 
 if __name__ == "__main__":
-    main()
+    write_cases("speech", cases, write)
