@@ -25,6 +25,8 @@ for tag in en de fr es; do
         fail "not 900 sentences go into $tag"
 done
 grep -q '"temperature": 5.0' four/languages.json || fail "the temperature is not kept"
+expect 0 "$fathom" data info four
+grep -q '^12 directions of 4 languages, tags target, temperature 5: en-de de-en' out || fail "the directions are not named: $(cat out)"
 # another number of threads gives the same data
 expect 0 "$fathom" prepare --pairs pairs.yaml --vocab-size 500 --threads 7 --out seven
 cmp four/train.fds seven/train.fds || fail "the data depend on the number of threads"

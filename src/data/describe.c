@@ -24,6 +24,17 @@ static fth_err describe_labels(const fth_folder *f, fth_str *out) {
     return fth_str_addf(out, f->labels.n > 20 ? " ...\n" : "\n");
 }
 
+static fth_err describe_directions(const fth_folder *f, fth_str *out) {
+    enum { MOST = 20 };
+    const fth_languages *l = &f->languages;
+    if (!l->n) return FTH_OK;
+    FTH_TRY(fth_str_addf(out, "%d directions of %d languages, tags %s, temperature %g:", l->n,
+                         l->n_codes, fth_tags_name(l->tags), l->temperature));
+    for (int32_t i = 0; i < l->n && i < MOST; i++)
+        FTH_TRY(fth_str_addf(out, " %s", fth_languages_name(l, i).text));
+    return fth_str_addf(out, l->n > MOST ? " ...\n" : "\n");
+}
+
 static const char *kind_of(const fth_folder *f) {
     return f->image.patch    ? "pictures"
            : f->speech.rate  ? "recordings and their texts"
@@ -81,6 +92,7 @@ fth_err fth_describe_folder(const fth_folder *f, fth_str *out) {
                              f->speech.rate, f->speech.features,
                              fth_feature_norm_name(f->speech.norm)));
     FTH_TRY(describe_labels(f, out));
+    FTH_TRY(describe_directions(f, out));
     for (int i = 0; i < 1 + f->separate && !image->patch; i++) {
         fth_tokenizer *t = NULL;
         FTH_TRY(fth_folder_tokenizer(f, i, &t));
