@@ -107,7 +107,7 @@ status=0
 [ $status -eq 1 ] && grep -q '^fathom: standard output: cannot write' "$tree/err" ||
     fail "said $(cat "$tree/err")"
 
-# ---- the same seed gives the same text in every version; whoever changes that on purpose changes the sums here ----
+# ---- no change of the text goes unseen: whoever makes one on purpose changes these sums ----
 for pair in en-de fr-es; do
     for level in simple full; do
         "$fathom" corpus --pair $pair --out "$tree/sum-$pair-$level" --level $level --sentences 3000 --valid 100 --test 100 \
