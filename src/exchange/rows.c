@@ -25,7 +25,7 @@ fth_err fth_tensors_add(fth_tensors *t, const char *name, fth_st_dtype dtype, in
     }
     fth_st_tensor *made = &t->tensors[t->n];
     *made = (fth_st_tensor){.dtype = dtype, .rank = rank, .data = data};
-    memcpy(made->shape, shape, sizeof *shape * (size_t)rank);
+    if (rank > 0) memcpy(made->shape, shape, sizeof *shape * (size_t)rank);
     made->name = fth_arena_strdup(&t->arena, name);
     if (made->name && room) {
         *room = fth_arena_alloc(&t->arena, sizeof **room * (fth_st_count(made) + 1));
