@@ -1,6 +1,6 @@
 /* fairseq.c: encoder-decoders of fairseq and torchscale, as scripts/fairseq-to-safetensors writes
- * them: model.safetensors and args.json. Post-LN, Pre-LN, and what torchscale has of methods. A decoder
- * begins with the end symbol there, so the symbol of the beginning becomes a copy of it. */
+ * them: model.safetensors and args.json. Post-LN, Pre-LN, and what torchscale has of methods. A
+ * decoder begins with the end symbol there, so the symbol of the beginning becomes a copy of it. */
 #include <math.h>
 #include <stdio.h>
 

@@ -122,7 +122,8 @@ static bool is_unvalidated(const fth_running *r) {
            is_due(r->state.update, r->spec->validate_interval);
 }
 
-/* What the bar counts to: where a number of epochs is the limit, the updates that they have, about. */
+/* What the bar counts to: where a number of epochs is the limit, the updates that they have,
+ * about. */
 static int64_t expected_updates(const fth_running *r) {
     const fth_run_spec *s = r->spec;
     const int64_t epoch = fth_batcher_expected(r->batcher) / s->update_freq;
