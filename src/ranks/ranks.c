@@ -80,6 +80,12 @@ static void part(fth_ranks *r) {
     fth_wire_close(r->wire);
 }
 
+/* Rank 0 says it, and first: a launcher that sees a rank end with an error ends the others. */
+static void let_first_speak(fth_err err) {
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    (void)fth_fail(err, "%s", "");
+}
+
 void fth_ranks_close(fth_ranks *r, fth_err err) {
     if (!r) return;
     /* ends that all ranks come to by the same numbers, or by what they have agreed on */
@@ -87,7 +93,7 @@ void fth_ranks_close(fth_ranks *r, fth_err err) {
                           err == FTH_TERMINATED;
     if (together) {
         part(r);
-        if (err != FTH_OK && r->rank != 0) (void)fth_fail(err, "%s", ""); /* rank 0 says it */
+        if (err != FTH_OK && r->rank != 0) let_first_speak(err);
     } else {
         fth_lost_rank_fail(r->watch);
         (void)fth_fail_in(err, "rank %d on %s", r->rank, r->cards[r->rank].host);
