@@ -32,4 +32,4 @@ same() { # run, run: the same last checkpoint
 }
 
 # a log without the clock, and what hangs on it
-numbers() { sed 's/"wall":.*//; s/"wps":.*"tokens"/"tokens"/; s/"path".*//' "$1/log.jsonl" | grep -v '"type":"start"'; }
+numbers() { sed 's/"wall":.*//; s/"wps":.*"tokens"/"tokens"/; s/"path".*//' "$1/log.jsonl" | grep -v -e '"type":"start"' -e 'is slow: the others wait'; }

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "close.h"
-#include "model/folding.h"
+#include "model/fold.h"
 #include "model_case.h"
 #include "train/profile.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/option_hints.h"
+#include "base/foreign_options.h"
 #include "base/option_pages.h"
 #include "base/option_value.h"
 #include "base/yaml.h"

@@ -4,7 +4,7 @@
 
 #include "cli/model_path.h"
 #include "cli/verb.h"
-#include "model/folding.h"
+#include "model/fold.h"
 #include "train/weights.h"
 
 #define FOLD_OPTIONS(X) X(STR, out, "", FTH_SHOWN_AS("FOLDER"), "model folder to write")

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "data/masking.h"
 #include "data/split_text.h"
-#include "data/tagged.h"
+#include "data/word_tags.h"
 
 enum { BLOCK_RECORDS = 1024, BLOCK_BYTES = 1 << 20 };
 #define NONE SIZE_MAX

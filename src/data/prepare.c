@@ -21,7 +21,7 @@
 #include "data/prepare_pairs.h"
 #include "data/sample.h"
 #include "data/spool.h"
-#include "data/tagged.h"
+#include "data/word_tags.h"
 
 typedef struct work {
     const fth_prepare *p;

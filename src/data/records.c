@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "data/tagged.h"
+#include "data/word_tags.h"
 
 struct fth_records {
     fth_text_spec spec;

@@ -20,7 +20,7 @@ typedef enum fth_text_kind {
     FTH_TEXT_DIRECTIONS, /* pairs of many directions: files[0][i] and files[1][i] belong together */
     FTH_TEXT_PLAIN,      /* one text, for a language model */
     FTH_TEXT_COLUMNS,    /* a table: one or two texts and a label (data/columns.h) */
-    FTH_TEXT_TAGGED      /* sentences with a tag for each word (data/tagged.h) */
+    FTH_TEXT_TAGGED      /* sentences with a tag for each word (data/word_tags.h) */
 } fth_text_kind;
 
 enum { FTH_MAX_REFERENCES = 64 };

@@ -7,7 +7,7 @@
 
 #include "exchange/format.h"
 #include "graph/positions.h"
-#include "model/folding.h"
+#include "model/fold.h"
 
 void fth_weighted_fini(fth_weighted *w) {
     if (w->there) fth_model_fini(&w->model);

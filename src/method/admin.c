@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/positions.h"
-#include "method/fold.h"
+#include "method/fold_hooks.h"
 
 static const char *const skips[] = {"self_attn_skip", "encoder_attn_skip", "ffn_skip"};
 

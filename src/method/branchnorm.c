@@ -1,10 +1,10 @@
 /* branchnorm.c: x <- LN(x + alpha_t D(G(x))), alpha_t growing from 1/T to its end value in the
- * first T updates; initialised with the gain of depth_gain.h. */
+ * first T updates; initialised with the gain of depth_init.h. */
 #include <math.h>
 #include <string.h>
 
-#include "method/depth_gain.h"
-#include "method/fold.h"
+#include "method/depth_init.h"
+#include "method/fold_hooks.h"
 
 enum { SLOT = 0 }; /* of the step: alpha_t */
 enum { STEPS, END };

@@ -1,8 +1,8 @@
 /* deepnorm.c: x <- LN(alpha x + D(G(x))), alpha and the init gain beta by depth. */
 #include <math.h>
 
-#include "method/depth_gain.h"
-#include "method/fold.h"
+#include "method/depth_init.h"
+#include "method/fold_hooks.h"
 
 /* Places in state->number, by stack. */
 enum { ALPHA, BETA = 2 };

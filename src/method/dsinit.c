@@ -1,7 +1,7 @@
 /* dsinit.c: Post-LN whose layer l starts multiplied by l^-power: upper layers are smaller. */
 #include <math.h>
 
-#include "method/fold.h"
+#include "method/fold_hooks.h"
 
 static fth_init init(const fth_method_state *s, const fth_param *p, fth_init base) {
     if (p->layer < 0 || !fth_role_is_matrix(p->role)) return base;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "method/fold.h"
+#include "method/fold_hooks.h"
 
 static double scale_of(int32_t layer) {
     return 1 / sqrt((double)layer + 1);

@@ -1,5 +1,5 @@
 /* postln.c: x <- LN(x + D(G(x))), the original Transformer. */
-#include "method/fold.h"
+#include "method/fold_hooks.h"
 
 /* It is plain Post-LN: only the name changes. */
 static fth_err fold(fth_fold *f) {

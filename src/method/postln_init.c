@@ -2,7 +2,7 @@
  * the smallest. */
 #include <string.h>
 
-#include "method/fold.h"
+#include "method/fold_hooks.h"
 
 static fth_init init(const fth_method_state *s, const fth_param *p, fth_init base) {
     bool query_or_key = p->role == FTH_ROLE_Q || p->role == FTH_ROLE_K;

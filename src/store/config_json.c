@@ -1,5 +1,5 @@
-/* config.c: config.json to fth_config and back. One table says what the keys are; the rules for
- * their values are fth_config_validate's. */
+/* config_json.c: config.json to fth_config and back. One table says what the keys are; the rules
+ * for their values are fth_config_validate's. */
 #include "store/config_json.h"
 
 #include <math.h>

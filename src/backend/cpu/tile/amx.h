@@ -1,5 +1,5 @@
 /* amx.h: tiles of the matrix unit: asking the system for them, their shape, and what is multiplied
- * on them at a time (tiles.h). */
+ * on them at a time (tile_product.h). */
 #ifndef FTH_BACKEND_CPU_TILE_AMX_H
 #define FTH_BACKEND_CPU_TILE_AMX_H
 

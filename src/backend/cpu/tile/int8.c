@@ -100,7 +100,7 @@ static void multiply_tiles(fth_tiles_product *product, int64_t m, const uint8_t 
                 .c_stride = SUMS_STRIDE});
 }
 
-#define TILES_SOURCE       "backend/cpu/tile/tiles.h"
+#define TILES_SOURCE       "backend/cpu/tile/tile_product.h"
 #define NAME(x)            plain_##x
 #define DOT_PLAIN(c, a, b) dot_plain_bytes(false, c, a, b)
 #include "backend/cpu/tile/tiles_plain.h"

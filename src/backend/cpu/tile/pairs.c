@@ -112,7 +112,7 @@ static void dot_plain(void *sum, const void *a, const void *b) {
     memcpy(sum, c, sizeof c);
 }
 
-#define TILES_SOURCE "backend/cpu/tile/tiles.h"
+#define TILES_SOURCE "backend/cpu/tile/tile_product.h"
 #define NAME(x)      plain_##x
 #define DOT_PLAIN    dot_plain
 #include "backend/cpu/tile/tiles_plain.h"

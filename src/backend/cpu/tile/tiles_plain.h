@@ -1,6 +1,6 @@
-/* tiles_plain.h: tiles of the matrix unit in plain C, for TILES_SOURCE, tiles.h or digits_tiles.h:
- * what is the same whatever they hold. DOT_PLAIN is the function that multiplies two and adds to a
- * third. */
+/* tiles_plain.h: tiles of the matrix unit in plain C, for TILES_SOURCE, tile_product.h or
+ * digits_tiles.h: what is the same whatever they hold. DOT_PLAIN is the function that multiplies
+ * two and adds to a third. */
 #ifndef FTH_BACKEND_CPU_TILE_TILES_PLAIN_H
 #define FTH_BACKEND_CPU_TILE_TILES_PLAIN_H
 

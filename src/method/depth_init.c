@@ -1,6 +1,6 @@
-/* depth_gain.c: beta by the depths of the two stacks (DeepNet, table I), on value, output and FFN
+/* depth_init.c: beta by the depths of the two stacks (DeepNet, table I), on value, output and FFN
  * matrices. */
-#include "method/depth_gain.h"
+#include "method/depth_init.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* option_hints.h: what other programs call the options of this one. */
-#ifndef FTH_BASE_OPTION_HINTS_H
-#define FTH_BASE_OPTION_HINTS_H
+/* foreign_options.h: what other programs call the options of this one. */
+#ifndef FTH_BASE_FOREIGN_OPTIONS_H
+#define FTH_BASE_FOREIGN_OPTIONS_H
 
 #include <stddef.h>
 

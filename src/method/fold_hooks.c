@@ -1,6 +1,6 @@
-/* fold.c: copies parameters by name from a source to a target model and multiplies the ends of
+/* fold_hooks.c: finds parameters by name in a source and a target model, and multiplies the ends of
  * branches. */
-#include "method/fold.h"
+#include "method/fold_hooks.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-/* tagged.h: text with a tag for each word: a word and its tag on each line, a blank line after each
- * sentence, as CoNLL's shared tasks have it. */
-#ifndef FTH_DATA_TAGGED_H
-#define FTH_DATA_TAGGED_H
+/* word_tags.h: text with a tag for each word: a word and its tag on each line, a blank line after
+ * each sentence, as CoNLL's shared tasks have it. */
+#ifndef FTH_DATA_WORD_TAGS_H
+#define FTH_DATA_WORD_TAGS_H
 
 #include "base/str.h"
 #include "text/lines.h"

@@ -1,5 +1,5 @@
-/* option_hints.c: the table of foreign names, and the search in it. */
-#include "base/option_hints.h"
+/* foreign_options.c: the table of foreign names, and the search in it. */
+#include "base/foreign_options.h"
 
 #include <stdbool.h>
 #include <string.h>

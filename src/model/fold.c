@@ -1,12 +1,12 @@
-/* folding.c: makes the plain config, copies what has the same name, and lets the method's hook
+/* fold.c: makes the plain config, copies what has the same name, and lets the method's hook
  * write the rest. */
-#include "model/folding.h"
+#include "model/fold.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "method/fold.h"
+#include "method/fold_hooks.h"
 
 static void copy_same_names(const fth_fold *f) {
     for (int32_t i = 0; i < f->to->n; i++) {

@@ -1,6 +1,6 @@
-/* depth_gain.h: the gain beta that two methods share (DeepNet, table I). */
-#ifndef FTH_METHOD_DEPTH_GAIN_H
-#define FTH_METHOD_DEPTH_GAIN_H
+/* depth_init.h: the gain beta that two methods share (DeepNet, table I). */
+#ifndef FTH_METHOD_DEPTH_INIT_H
+#define FTH_METHOD_DEPTH_INIT_H
 
 #include "method/method.h"
 

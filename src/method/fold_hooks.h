@@ -1,9 +1,9 @@
-/* fold.h: what a method needs to turn a trained model into plain Post-LN, or Pre-LN.
+/* fold_hooks.h: what a method needs to turn a trained model into plain Post-LN, or Pre-LN.
  *
  * The target starts with every parameter of the same name copied; the method's hooks change its
  * configuration and the values. */
-#ifndef FTH_METHOD_FOLD_H
-#define FTH_METHOD_FOLD_H
+#ifndef FTH_METHOD_FOLD_HOOKS_H
+#define FTH_METHOD_FOLD_HOOKS_H
 
 #include "method/method.h"
 

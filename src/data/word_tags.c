@@ -1,5 +1,5 @@
-/* tagged.c: gathers the lines of a sentence. */
-#include "data/tagged.h"
+/* word_tags.c: gathers the lines of a sentence. */
+#include "data/word_tags.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* folding.h: turns a trained model into a plain Post-LN or Pre-LN model with the same outputs. */
-#ifndef FTH_MODEL_FOLDING_H
-#define FTH_MODEL_FOLDING_H
+/* fold.h: turns a trained model into a plain Post-LN or Pre-LN model with the same outputs. */
+#ifndef FTH_MODEL_FOLD_H
+#define FTH_MODEL_FOLD_H
 
 #include "model/model.h"
 
