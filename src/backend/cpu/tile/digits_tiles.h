@@ -4,8 +4,8 @@
  * Tiles 0 to 3 are sums of the products of digits r of x and q of w with r + q = 0 to 3; 4 is of x
  * and 6 of w. The order is such that a sum is added to again after two others at the least, which
  * is as long as the unit takes for it, and that a digit stays for two products where it can: eleven
- * loads for nine products. On a crowded core few tiles should be in use (tile_product.h): two of the sums
- * come after the other two, in as many loads, with four tiles; on a Sapphire Rapids 9 to 16 %
+ * loads for nine products. On a crowded core few tiles should be in use (tile_product.h): two of
+ * the sums come after the other two, in as many loads, with four tiles; on a Sapphire Rapids 9 to 16 %
  * faster there. */
 
 #define take_x(r) load_tile(4, x + (r)*FTH_DIGITS_TILE, FTH_DIGITS_DEPTH)

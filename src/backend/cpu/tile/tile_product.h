@@ -1,5 +1,5 @@
-/* tile_product.h: the product of amx.h's fth_tiles_block. Included by pairs.c (bf16, two to a group of 4
- * bytes) and int8.c (8 bits, four to a group), each once for the matrix unit and once for what it
+/* tile_product.h: the product of amx.h's fth_tiles_block. Included by pairs.c (bf16, two to a group
+ * of 4 bytes) and int8.c (8 bits, four to a group), each once for the matrix unit and once for what it
  * means in plain C, with these names defined: NAME(x) the function's name, ON its attribute,
  * zero_tile(t), load_tile(t, p, stride), stream_tile(t, p, stride), store_tile(t, p, stride) and
  * dot_tiles(sum, a, b). Strides are in bytes.
