@@ -1,12 +1,13 @@
-/* digits_tiles.h: the products of digits.h's fth_digits_block. Included by digits.c, once for the
- * matrix unit and once for what it means in plain C, with the names of tile_product.h defined.
+/* digits_tiles.h: the products of digits.h's fth_digits_block. Included by digits.c, once for
+ * the matrix unit and once for what it means in plain C, with the names of tile_product.h
+ * defined.
  *
- * Tiles 0 to 3 are sums of the products of digits r of x and q of w with r + q = 0 to 3; 4 is of x
- * and 6 of w. The order is such that a sum is added to again after two others at the least, which
- * is as long as the unit takes for it, and that a digit stays for two products where it can: eleven
- * loads for nine products. On a crowded core few tiles should be in use (tile_product.h): two of
- * the sums come after the other two, in as many loads, with four tiles; on a Sapphire Rapids 9 to 16 %
- * faster there. */
+ * Tiles 0 to 3 are sums of the products of digits r of x and q of w with r + q = 0 to 3; 4 is
+ * of x and 6 of w. The order is such that a sum is added to again after two others at the
+ * least, which is as long as the unit takes for it, and that a digit stays for two products
+ * where it can: eleven loads for nine products. On a crowded core few tiles should be in use
+ * (tile_product.h): two of the sums come after the other two, in as many loads, with four
+ * tiles; on a Sapphire Rapids 9 to 16 % faster there. */
 
 #define take_x(r) load_tile(4, x + (r)*FTH_DIGITS_TILE, FTH_DIGITS_DEPTH)
 #define take_w(q) stream_tile(6, w + (q)*FTH_DIGITS_TILE, FTH_DIGITS_DEPTH)

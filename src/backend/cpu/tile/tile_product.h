@@ -1,18 +1,18 @@
-/* tile_product.h: the product of amx.h's fth_tiles_block. Included by pairs.c (bf16, two to a group
- * of 4 bytes) and int8.c (8 bits, four to a group), each once for the matrix unit and once for what it
- * means in plain C, with these names defined: NAME(x) the function's name, ON its attribute,
- * zero_tile(t), load_tile(t, p, stride), stream_tile(t, p, stride), store_tile(t, p, stride) and
- * dot_tiles(sum, a, b). Strides are in bytes.
+/* tile_product.h: the product of amx.h's fth_tiles_block. Included by pairs.c (bf16, two to a
+ * group of 4 bytes) and int8.c (8 bits, four to a group), each once for the matrix unit and
+ * once for what it means in plain C, with these names defined: NAME(x) the function's name, ON
+ * its attribute, zero_tile(t), load_tile(t, p, stride), stream_tile(t, p, stride),
+ * store_tile(t, p, stride) and dot_tiles(sum, a, b). Strides are in bytes.
  *
- * B is loaded past the first-level cache: it comes from the second one anyway, and would drive out
- * the rows of A, which all strips of B meet. On a Sapphire Rapids 78 % of the peak instead of 54.
- * Both tiles of A go through one register: a core that another hardware thread shares has few
- * places for tiles that are being written, so with 8 in use a product of tiles takes 70 clocks
- * there, with 7 it takes 50 (19 on a core of its own, with either). Where that is known, 16 columns
- * come after the other 16: with 4 in use, and B in the second-level cache, 47 clocks instead of 65
- * (and 20 on a core of its own), in parts 39 instead of 55; the sums are the same, to the bit. What
- * comes next is loaded before the work for the rest of the core, so that the unit need not wait for
- * it behind that. */
+ * B is loaded past the first-level cache: it comes from the second one anyway, and would drive
+ * out the rows of A, which all strips of B meet. On a Sapphire Rapids 78 % of the peak instead
+ * of 54. Both tiles of A go through one register: a core that another hardware thread shares
+ * has few places for tiles that are being written, so with 8 in use a product of tiles takes 70
+ * clocks there, with 7 it takes 50 (19 on a core of its own, with either). Where that is known,
+ * 16 columns come after the other 16: with 4 in use, and B in the second-level cache, 47 clocks
+ * instead of 65 (and 20 on a core of its own), in parts 39 instead of 55; the sums are the
+ * same, to the bit. What comes next is loaded before the work for the rest of the core, so that
+ * the unit need not wait for it behind that. */
 
 /* What the compiler should know of a block: two tiles of rows or one; all columns, or the 16 of one
  * half; parts of a number. Tiles 0 to 3 are of C, 4 of A, 6 and 7 of B; a half has 0, 2, 4 and
