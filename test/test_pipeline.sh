@@ -38,6 +38,7 @@ again() { # name, stages, command...
     same "one-$name" "cut-$name"
 }
 again decoder 3 $decoder
+again frozen 2 $decoder --freeze 'decoder.layers.1*' --freeze 'decoder.layers.*.fc1.weight' --clip-norm 0.1
 again decoder-many 5 $decoder
 again untied 2 $decoder --share none --positions learned
 again target 4 $train --share dec

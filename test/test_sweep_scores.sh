@@ -68,6 +68,12 @@ expect 0 "$fathom" score bleu --smooth-method add-k --ref refs.txt --hyp base.tx
 same "$(column 3 test_p whole/table.csv)" "$(value p_exchanged <out)" || fail "p is not that of score --paired"
 [ ! -e whole/paired/texts ] || fail "the texts of a test were left behind"
 
+# another way to score has a p of its own
+expect 0 "$fathom" sweep tiny.yaml --out whole --set 'score.test={metric: bleu, tokenize: char}'
+expect 0 "$fathom" score bleu --tokenize char --ref refs.txt --hyp base.txt --hyp other.txt --paired --json
+same "$(column 3 test_p whole/table.csv)" "$(value p_exchanged <out)" || fail "p is that of another score"
+expect 0 "$fathom" sweep tiny.yaml --out whole
+
 # killed and continued at any moment, the tables are the same
 : >moments
 for moment in 0.4 0.9 1.5 2.2 3; do

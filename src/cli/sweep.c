@@ -242,6 +242,8 @@ static void set_making(sweep *s, making *m) {
                              .extra = m->extra,
                              .n_extra = n,
                              .measuring = &m->measuring,
+                             .sweep_lock = -1,
+                             .runs_lock = -1,
                              .log = &s->log};
 }
 

@@ -3,6 +3,7 @@
  * decoder begins with the end symbol there, so the symbol of the beginning becomes a copy of it. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "exchange/hf.h"
 
@@ -85,13 +86,25 @@ static fth_err read_config(const fth_hf_folder *h, fth_config *c, fth_hf_words *
     c->positions = learned ? FTH_LEARNED : FTH_SINUSOIDAL;
     c->pad = 1, c->eos = 2, c->unk = 3; /* of every dictionary of fairseq */
     if (c->src_vocab != c->tgt_vocab) {
-        c->bos = 0; /* there is no room for a new word in both: it keeps its own vector */
+        c->bos = 0; /* there is no room for a new word in both */
         *words = (fth_hf_words){.copied = -1};
         return FTH_OK;
     }
     *words = (fth_hf_words){.more = 1, .copied = c->eos};
     c->bos = c->src_vocab++;
     c->tgt_vocab++;
+    return FTH_OK;
+}
+
+/* The symbol of the beginning is fairseq's <s>, which its decoder never reads: it reads the end. */
+static fth_err begin_with_end(fth_weighted *w) {
+    if (w->model.config.share != FTH_SHARE_NONE) FTH_TRY(fth_untie(w, 0));
+    const fth_config *c = &w->model.config;
+    const int32_t at = fth_params_find(&w->model.params, "decoder.embed_tokens.weight");
+    if (at < 0) return fth_fail(FTH_FAILED, "the decoder has no words");
+    float *words = w->flat + w->model.params.param[at].offset;
+    memcpy(words + (int64_t)c->bos * c->d_model, words + (int64_t)c->eos * c->d_model,
+           sizeof *words * (size_t)c->d_model);
     return FTH_OK;
 }
 
@@ -103,7 +116,8 @@ static fth_err read_folder(const fth_hf_folder *h, fth_weighted *out) {
     FTH_TRY(read_config(h, &c, &words));
     const fth_rows_in in = {
         .rows = rows, .ignored = ignored, .more_words = words.more, .copied = words.copied};
-    return fth_hf_read(h, &c, &in, NULL, out);
+    FTH_TRY(fth_hf_read(h, &c, &in, NULL, out));
+    return words.copied < 0 ? begin_with_end(out) : FTH_OK;
 }
 
 static fth_err read(const char *folder, fth_weighted *out) {

@@ -321,7 +321,7 @@ static void sparsity(figure *f) {
     f->columns = has_stack(f->t, FTH_ENCODER) && has_stack(f->t, FTH_DECODER) ? 2 : 1;
     for (int stack = 0; stack < 2; stack++)
         if (has_stack(f->t, (fth_stack)stack))
-            layer_panel(f, (fth_stack)stack, 0, "Non-zero entries behind the ReLU",
+            layer_panel(f, (fth_stack)stack, 0, "Non-zero entries after the ReLU",
                         "non-zero entries (%)", false);
 }
 

@@ -41,6 +41,8 @@ static bool is_whole(const pass *p, int64_t begin, int64_t end, int32_t *param) 
     if (i == params->n || params->param[i].offset != begin) return false;
     *param = i;
     while (i < params->n && begin < end && params->param[i].offset == begin) {
+        if (params->param[i].share == 0)
+            return false; /* frozen: the trainer forgets its gradient */
         if (!p->spec->same_rate(p->spec->context, &params->param[*param], &params->param[i]))
             return false;
         begin += fth_param_size(&params->param[i++]);

@@ -17,7 +17,7 @@ static const fth_analysis analyses[] = {
      NULL},
     {"similarity", "mean cosine between the outputs of every two layers", "other,value", 2, false,
      fth_probe_similarity, NULL},
-    {"sparsity", "share of non-zero entries behind the ReLU", "nonzero_pct", 1, false,
+    {"sparsity", "share of non-zero entries after the ReLU", "nonzero_pct", 1, false,
      fth_probe_sparsity, NULL},
     {"surface", "loss on a plane of two random directions around the model", "a,b,loss", 3, false,
      fth_probe_surface, NULL},

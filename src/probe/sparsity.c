@@ -1,4 +1,4 @@
-/* sparsity.c: percentage of entries behind the ReLU that are not 0, per layer
+/* sparsity.c: percentage of entries after the ReLU that are not 0, per layer
  * (doc/analyses.md#sparsity). The smaller, the sparser. */
 #include <stdlib.h>
 

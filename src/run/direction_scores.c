@@ -85,8 +85,11 @@ static fth_err take(void *context, const fth_output *out) {
     const work *w = context;
     fth_str *text = &w->s->outputs[out->input->number];
     if (out->n_found == 0) return FTH_OK;
-    return fth_tokenizer_decode(w->job->tokenizer, out->found[0].tokens, (size_t)out->found[0].n,
-                                text);
+    FTH_TRY(fth_tokenizer_decode(w->job->tokenizer, out->found[0].tokens, (size_t)out->found[0].n,
+                                 text));
+    for (size_t i = 0; i < text->length; i++) /* a translation is one line */
+        if (text->text[i] == '\n' || text->text[i] == '\r') text->text[i] = ' ';
+    return FTH_OK;
 }
 
 /* Sentences from number `from` on, as many as are taken at once. */

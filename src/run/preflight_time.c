@@ -41,13 +41,14 @@ static fth_err time_whole(fth_flight *f, double until) {
 static fth_err time_from_smaller(fth_flight *f) {
     const double whole = (double)f->spec->max_tokens * (double)f->spec->update_freq;
     double seconds[2], tokens[2];
-    for (int i = 0; i < 2; i++) {
+    const bool halves = f->tokens / 2 >= f->size.max_len; /* a block or a picture must fit */
+    for (int i = 0; i < 1 + halves; i++) {
         if (i) FTH_TRY(fth_flight_batches(f, f->tokens / 2));
         FTH_TRY(time_one(f, 1, &seconds[i], &tokens[i]));
         FTH_TRY(time_one(f, 2, &seconds[i], &tokens[i]));
         if (i == 0) f->out->target_tokens = tokens[0] / (double)f->tokens * whole;
     }
-    double each = (seconds[0] - seconds[1]) / fmax(tokens[0] - tokens[1], 1);
+    double each = halves ? (seconds[0] - seconds[1]) / fmax(tokens[0] - tokens[1], 1) : 0;
     if (!(each > 0) || each > seconds[0] / tokens[0]) each = seconds[0] / tokens[0];
     f->out->seconds_per_update = seconds[0] + each * fmax(f->out->target_tokens - tokens[0], 0);
     f->out->estimated = true;

@@ -100,6 +100,19 @@ static fth_err gather_seed(const fth_sweep_results *r, const char *out_dir, cons
     return FTH_OK;
 }
 
+/* Of all that decides the answer: both outputs, the references, metric and options. */
+static uint64_t hash_of(const fth_measure *m, const test *t) {
+    uint64_t hash = fth_hash64(t->base.text, t->base.length);
+    hash = 31 * hash + fth_hash64(t->other.text, t->other.length);
+    hash = 31 * hash + fth_hash64(m->metric, strlen(m->metric));
+    for (size_t i = 0; i < t->n_refs; i++)
+        hash = 31 * hash + fth_hash64(t->ref[i].text, t->ref[i].length);
+    for (size_t i = 0; i < t->score.n; i++)
+        if (strncmp(t->score.word[i], "--ref=", 6) != 0)
+            hash = 31 * hash + fth_hash64(t->score.word[i], strlen(t->score.word[i]));
+    return hash;
+}
+
 static fth_err gather(const fth_sweep_results *r, const char *out_dir, size_t measure, size_t base,
                       size_t row, test *t) {
     const fth_measure *m = &r->spec->measure[measure];
@@ -113,8 +126,7 @@ static fth_err gather(const fth_sweep_results *r, const char *out_dir, size_t me
         const fth_sweep_run *b = run_of(r, row, r->spec->seeds[i], measure);
         if (a && b) FTH_TRY(gather_seed(r, out_dir, m, a, b, t));
     }
-    t->hash =
-        fth_hash64(t->base.text, t->base.length) ^ (3 * fth_hash64(t->other.text, t->other.length));
+    t->hash = hash_of(m, t);
     return FTH_OK;
 }
 

@@ -62,10 +62,14 @@ static fth_err make(const fth_runner *r, const fth_sweep_spec *s, const fth_swee
     fth_runner again = *r;
     again.out_dir = folder;
     again.measuring = &measuring;
-    FTH_TRY(make_folder(s, folder));
-    fth_err err = fth_runner_open(&again);
+    again.sweep_lock = again.runs_lock = -1;
+    fth_runner whole = *r; /* holds the lock of OUT: that of the folder is removed with it */
+    fth_err err = fth_runner_open(&whole);
+    if (err == FTH_OK) err = make_folder(s, folder);
+    if (err == FTH_OK) err = fth_runner_open(&again);
     if (err == FTH_OK) err = fth_runner_run(&again, part, &errors);
     fth_runner_close(&again);
+    fth_runner_close(&whole);
     if (err == FTH_OK && errors > 0)
         err = fth_fail(FTH_FAILED,
                        "%zu of %zu runs could not be made again; their output.txt in "

@@ -299,6 +299,22 @@ static fth_err settle_all(fth_pipeline *p) {
     return fth_post_settle(p->ranks, p->handed, p->stages.n_handovers);
 }
 
+/* As without stages: the gradient of an update has 0 where parameters are frozen. */
+static fth_err forget_frozen(fth_trainer *t) {
+    const fth_params *params = &t->model->params;
+    const int64_t each = (int64_t)fth_dtype_size(t->device->full);
+    for (int32_t i = 0; i < params->n; i++) {
+        const fth_param *p = &params->param[i];
+        const int64_t last = p->offset + fth_param_size(p);
+        const int64_t begin = p->offset > t->own.begin ? p->offset : t->own.begin;
+        const int64_t end = last < t->own.end ? last : t->own.end;
+        if (p->share > 0 || begin >= end) continue;
+        char *at = (char *)t->sum + (begin - t->own.begin) * each;
+        FTH_TRY(t->device->backend->zero(t->device, at, (end - begin) * each));
+    }
+    return FTH_OK;
+}
+
 fth_err fth_pipeline_sum(fth_trainer *t, const fth_batch *const *batches, int n, fth_step *step,
                          double *losses) {
     fth_pipeline *p = t->pipeline;
@@ -315,5 +331,6 @@ fth_err fth_pipeline_sum(fth_trainer *t, const fth_batch *const *batches, int n,
         FTH_TRY(fth_pipeline_add(p, t->arenas.grad, left < p->groups ? left : p->groups, k == 0));
     }
     FTH_TRY(settle_all(p));
-    return fth_pipeline_deal(p, t->arenas.n, t->sum);
+    FTH_TRY(fth_pipeline_deal(p, t->arenas.n, t->sum));
+    return forget_frozen(t);
 }
