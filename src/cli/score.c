@@ -24,7 +24,7 @@
       "hypotheses, one a line; none: standard input; several files: several systems")              \
     X(BOOL, json, "false", FTH_ANY, "print one JSON object, numbers unrounded")                    \
     X(I64, width, "", FTH_RANGE(0, 17),                                                            \
-      "digits after the point; default: 1, or 4 for scores between 0 and 1")                      \
+      "digits after the point; default: 1, or 4 for scores between 0 and 1")                       \
     X(BOOL, lowercase, "false", FTH_ANY, "ignore case (bleu, multi-bleu, chrf, wer, cer)")         \
     X(BOOL, normalize, "false", FTH_ANY,                                                           \
       "compare words as they are spoken: without case and punctuation (wer, cer)")                 \
