@@ -96,7 +96,7 @@ fth_err fth_hf_open_as(fth_hf_folder *h, const char *path, const char *name) {
     return fth_fail(FTH_BAD_INPUT, "%s: is no object", h->file);
 }
 
-fth_err fth_hf_open(fth_hf_folder *h, const char *path, const char *model_type) {
+static fth_err open_type(fth_hf_folder *h, const char *path, const char *model_type) {
     FTH_TRY(fth_hf_open_as(h, path, "config.json"));
     const char *type = json_string_value(json_object_get(h->config, "model_type"));
     if (!type || strcmp(type, model_type) != 0) {
@@ -111,6 +111,15 @@ void fth_hf_close(fth_hf_folder *h) {
     json_decref(h->config);
     json_decref(h->vocab);
     h->config = h->vocab = NULL;
+}
+
+fth_err fth_hf_read_as(const char *path, const char *model_type, fth_hf_reader *read,
+                       fth_weighted *out) {
+    fth_hf_folder h;
+    fth_err err = open_type(&h, path, model_type);
+    if (err == FTH_OK) err = read(&h, out);
+    fth_hf_close(&h);
+    return err;
 }
 
 static const json_t *get(const fth_hf_folder *h, const char *key) {

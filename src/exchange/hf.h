@@ -37,10 +37,14 @@ typedef struct fth_hf_folder {
     json_t *vocab; /* vocab.json, {piece: number}; NULL: none */
 } fth_hf_folder;
 
-fth_err fth_hf_open(fth_hf_folder *h, const char *path, const char *model_type);
-/* The same with another file of settings, of any kind of model. */
+/* Opens a folder whose settings are in the file `name`. */
 fth_err fth_hf_open_as(fth_hf_folder *h, const char *path, const char *name);
 void fth_hf_close(fth_hf_folder *h);
+
+/* Opens one whose config.json says model_type, and reads a model from it. */
+typedef fth_err fth_hf_reader(const fth_hf_folder *h, fth_weighted *out);
+fth_err fth_hf_read_as(const char *path, const char *model_type, fth_hf_reader *read,
+                       fth_weighted *out);
 
 /* A key of config.json; a missing one, or null, is the fallback, INT32_MIN and NULL: it must be
  * there. */

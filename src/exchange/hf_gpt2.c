@@ -91,11 +91,7 @@ static fth_err read_folder(const fth_hf_folder *h, fth_weighted *out) {
 }
 
 static fth_err read(const char *folder, fth_weighted *out) {
-    fth_hf_folder h;
-    fth_err err = fth_hf_open(&h, folder, "gpt2");
-    if (err == FTH_OK) err = read_folder(&h, out);
-    fth_hf_close(&h);
-    return err;
+    return fth_hf_read_as(folder, "gpt2", read_folder, out);
 }
 
 const fth_format fth_format_hf_gpt2 = {
